@@ -141,7 +141,7 @@ def _common(choices: Choices, n_rows: int) -> dict[str, Any]:
 
 
 def _descent(choices: Choices, name: str, way: str, options: dict[str, Any]) -> None:
-    options["max_weights"] = choices.pick("most-weights", (None, None, 3, "significant"))
+    options["max_weights"] = choices.pick("most-weights", (None, None, 3))
     options["row_norm"] = choices.pick("row-norm", ("unit", "unit", 2.0))
     from_prior = {"prior", "public_data"} & set(options)
     weighs = choices.pick("class-weights", (None, None, "given", "balanced"))

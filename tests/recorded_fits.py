@@ -260,7 +260,6 @@ RADIUS = {"feature_bound": 1.5, "epsilon": 5.0, "n_iter": 8, "l1_radius": 20.0}
 GRADIENTS = {
     "": {},
     ", short list": {"max_weights": 3},
-    ", significant": {"max_weights": "significant"},
     ", rows as they are": {"row_norm": 2.0},
     ", no intercept": {"fit_intercept": False},
     ", weights": WEIGHTED,
@@ -299,7 +298,6 @@ SCALED_GRADIENTS = {
     ", scaled": SCALED,
     ", scaled short list": {"max_weights": 3} | SCALED,
     ", scaled rows as they are": {"row_norm": 2.0} | SCALED,
-    ", scaled, significant": {"max_weights": "significant"} | SCALED,
     ", scaled weights": WEIGHTED | SCALED,
     ", scaled people": GROUPED | SCALED,
 }

@@ -136,8 +136,8 @@ def schema_seeds() -> list[bytes]:
         Text("note", 5),
         Cross(("sex", "age"), 6),
     )
-    edges = {"low": 1, "high": 100, "bins": 4, "spacing": "log"}
-    rule = {"parts": [{"kind": "bins", "column": "age", "edges": edges}]}
+    levels = {"low": -100, "high": 100, "levels": [4], "spacing": "signed-log"}
+    rule = {"parts": [{"kind": "levels", "column": "age", **levels}]}
     budget = build_budget(Draws(gaussian=1.0), epsilon=0.2, delta=1e-6, n_iter=1)
     statement = make_statement(budget, [], seeded=False, classes_declared=True, about="edges")
     released = ReleasedEdges(("age",), "0f" * 32, statement)

@@ -31,12 +31,13 @@ _CATEGORIES, _BINS, _BITS = 20, 16, 16
 def schema() -> Any:
     """Return the schema: 10 columns of each kind."""
     from dplasso.encoding.hashed import Hashed
-    from dplasso.encoding.parts import Bins, Categories, equal_edges
+    from dplasso.encoding.parts import Bins, Categories
     from dplasso.encoding.schema import Schema
 
     words = tuple(f"c{k}" for k in range(_CATEGORIES))
     parts = [Categories(f"category{i}", words) for i in range(10)]
-    parts += [Bins(f"number{i}", equal_edges(-4.0, 4.0, _BINS)) for i in range(10)]
+    edges = tuple(np.linspace(-4.0, 4.0, _BINS + 1).tolist())
+    parts += [Bins(f"number{i}", edges) for i in range(10)]
     return Schema([*parts, *(Hashed(f"word{i}", _BITS) for i in range(10))], "label")
 
 

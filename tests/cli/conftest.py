@@ -53,7 +53,7 @@ def refused(result: Any, *words: str, code: int = 1) -> None:
     remark = r"\s+".join(map(re.escape, COMPILING.split()))
     lines = re.sub(remark + "\n", "", result.stderr).splitlines()
     # On a slow one progress is told, too.
-    lines = [line for line in lines if not re.match(r"still compiling|[\w. ]+: \d+%", line)]
+    lines = [line for line in lines if not re.match(r"[\w. ]+: \d+%", line)]
     # What is to be said of the promise stands before it.
     lines = [line for line in lines if not line.startswith("caution (")]
     if code == 1:

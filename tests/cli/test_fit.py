@@ -117,8 +117,6 @@ def test_weights_are_named_with_their_errors(told, fitted):
     assert report["heaviest"][0]["z"] is None
     assert report["privacy"]["epsilon"] == "inf"
     assert report["privacy"]["is_private"] is False
-    few = fitted("--max-weights", "significant")
-    assert few["n_nonzero"] == few["n_significant"]
 
 
 NUMBERS = ("--target-bounds", "-1,1")

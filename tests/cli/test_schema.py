@@ -30,7 +30,7 @@ def visits(tmp_path_factory):
 def schema(visits, tmp_path_factory):
     path = tmp_path_factory.mktemp("schema") / "schema.json"
     parts = [
-        {"kind": "bins", "column": "age", "edges": {"low": 20, "high": 100, "bins": 8}},
+        {"kind": "bins", "column": "age", "edges": [*range(20, 101, 10)]},
         {"kind": "categories", "column": "ward", "categories": ["bones", "eyes", "heart"]},
         {"kind": "cross", "columns": ["age", "ward"]},
     ]
@@ -178,7 +178,7 @@ def test_a_draft_edited_by_hand_fits_without_a_warning(table, drafted, tmp_path)
     age, branch, *_ = document["parts"]
     age |= {"low": 0, "high": 100, "levels": [5]}
     branch |= {"categories": ["Köln", "Bonn", "Halle, Saale"], "unknown": "ignore"}
-    edges = {"low": 1000, "high": 1e6, "bins": 3, "spacing": "log"}
+    edges = [1e3, 1e4, 1e5, 1e6]
     document["parts"][-1] = {"kind": "bins", "column": "income", "edges": edges}
     del document["parts"][3]
     drafted.write_text(json.dumps(document))

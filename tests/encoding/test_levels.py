@@ -29,7 +29,8 @@ def test_names_say_where_the_bins_are():
     names = ["x<4", "x>=4", "x<2", "2<=x<4", "4<=x<6", "x>=6", "x (missing)"]
     assert schema.names(range(7)) == names
     assert schema_of(schema.to_json()) == schema
-    assert schema.described() == ["x: 2, 4 bins from 0 to 8"]
+    (described,) = schema.described()
+    assert described.startswith("x: levels(low=0.0, high=8.0, levels=[2, 4]")
 
 
 @pytest.mark.parametrize("spacing", ["equal", "signed-log"])

@@ -3,14 +3,13 @@
 import json
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from dplasso.datasets import FEATURE_NAMES
 from dplasso.encoding.encoder import warn_of_draft
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.origin import Origin, is_named, named_groups, origin_from_json
-from dplasso.encoding.parts import Bins, Categories, Cross, Number, equal_edges, log_edges
+from dplasso.encoding.parts import Bins, Categories, Cross, Number
 from dplasso.encoding.schema import Schema, read_schema
 from dplasso.errors import PrivacyLeakWarning
 from schemas import schema_of
@@ -76,16 +75,6 @@ def test_json_is_read_back():
     assert schema.columns == ["sex", "age", "ward", "site", "bmi", "note"]
 
 
-@pytest.mark.parametrize(("spacing", "make"), [("equal", equal_edges), ("log", log_edges)])
-def test_edges_by_rule(spacing, make):
-    rule = {"low": 1, "high": 100, "bins": 4, "spacing": spacing}
-    schema = schema_of({"parts": [{"kind": "bins", "column": "x", "edges": rule}]})
-    assert schema.parts[0].edges == make(1, 100, 4)
-    assert len(make(1, 100, 4)) == 5
-    gaps = np.diff(make(1, 100, 4) if spacing == "equal" else np.log(make(1, 100, 4)))
-    np.testing.assert_allclose(gaps, gaps[0])
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -100,10 +89,7 @@ def test_edges_by_rule(spacing, make):
         (lambda: Bins("a", [2, 1]), "edges of column 'a' must be finite, ascending"),
         (lambda: Bins("a", [1, float("inf")]), "edges of column 'a' must be finite"),
         (lambda: Bins("a", ["x"]), "edges of column 'a' must be finite"),
-        (lambda: Bins("a", {"low": 1}), "low, high, bins and a spacing"),
-        (lambda: equal_edges(1, 1, 3), "low below high"),
-        (lambda: equal_edges(0, 1, 10**9), "from 1 to 65,536"),
-        (lambda: log_edges(0, 1, 3), "low must be above 0"),
+        (lambda: Bins("a", {"low": 1}), "edges of column 'a' must be finite"),
         (lambda: Number("a", 0), "bound of column 'a' must be finite and above 0"),
         (lambda: Number("a", "1"), "bound of column 'a' must be a number"),
         (lambda: Hashed(("a", "a"), 8), "different names of columns"),

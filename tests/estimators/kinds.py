@@ -95,7 +95,6 @@ SORTS = {
     "vertices, four classes": ("frank-wolfe", WEIGHTED, four),
     "logistic": ("logistic", {}, few),
     "short list": ("logistic", {"epsilon": 20.0, "max_weights": 4}, few),
-    "significant": ("logistic", {"epsilon": 20.0, "max_weights": "significant"}, few),
     "rows as they are": ("logistic", {"row_norm": 2.0, "fit_intercept": False}, few),
     "logistic, not private": ("logistic", {"epsilon": inf}, few),
     "scaled": ("logistic", {"epsilon": 60.0}, strong),

@@ -56,12 +56,7 @@ def test_max_weights_in_all_its_forms(data):
     short = model(epsilon=20.0, max_weights=4).fit(X, y)
     assert short.coef_.nnz == 4
     assert 0 in short.coef_.indices
-    significant = model(epsilon=20.0, max_weights="significant").fit(X, y)
-    z = np.abs(dense.coef_.ravel()) / dense.coef_standard_error_
-    assert 0 < significant.coef_.nnz < 12
-    assert set(significant.coef_.indices) == set(np.flatnonzero(z > 3))
-    for fitted in (short, significant):
-        assert (fitted.predict(X) == y).mean() > 0.8
+    assert (short.predict(X) == y).mean() > 0.8
     # As many as there are columns is no choice.
     np.testing.assert_array_equal(
         numbers(model(epsilon=20.0, max_weights=12).fit(X, y)), numbers(dense)

@@ -18,7 +18,6 @@ REFIT = RICH | {"max_weights": 20}
 SORTS = {
     "dense": ("logistic", RICH),
     "short list": ("logistic", {"max_weights": 4} | RICH),
-    "significant": ("logistic", {"max_weights": "significant"} | RICH),
     "rows as they are": ("logistic", {"row_norm": 2.0} | RICH),
     "short list of rows as they are": ("logistic", {"row_norm": 2.0, "max_weights": 4} | RICH),
     "no intercept": ("logistic", {"fit_intercept": False} | RICH),
@@ -85,8 +84,6 @@ def test_each_weight_has_the_error_of_its_column(sort):
     model = fitted(sort)
     errors, scale_exponents = model.coef_standard_error_, scale_exponents_of(energies_of(model))
     columns = model.model_.linear.columns
-    if sort == "significant":
-        scale_exponents = scale_exponents[columns]
     assert errors.shape == scale_exponents.shape
     if sort == "not private":
         assert not errors.any()

@@ -101,7 +101,7 @@ def test_a_bad_parameter_is_named_before_the_data_are_looked_at(kind, name):
         (LOOP, {"residual_bound": 1.1}, "residual_bound must be"),
         (["logistic", "linear"], {"max_weights": 0}, "max_weights must be None"),
         (["logistic", "linear"], {"delta": 1e-60}, "too small to cover the rounding"),
-        (["lasso"], {"max_weights": "significant"}, "must be None or a whole number >= 1, got 's"),
+        (["lasso"], {"max_weights": "some"}, "must be None or a whole number >= 1, got 's"),
         (LOOP, {"class_weight": {0: 1.0}, "classes": [0, 1]}, "a weight for each label"),
         (LOOP, {"class_weight": "balanced"}, "is for DPLogisticRegression"),
         (LOOP, {"mechanism": "paper", "class_weight": (1.0, 2.0)}, "has no class_weight; leave it"),

@@ -180,7 +180,6 @@ def test_standard_errors_are_those_of_repeated_fits():
             (1, D),
         ),
         (lambda: model(max_weights=10).fit(X, Y), (1, D)),
-        (lambda: model(1.0, max_weights="significant").fit(X, Y), (1, D)),
         (lambda: model(prior=np.ones(D)).fit(X, Y), (1, D)),
         (lambda: model(neighbors="replace-one", fit_intercept=False).fit(X, Y), (1, D)),
     ],

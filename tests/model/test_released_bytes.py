@@ -41,7 +41,6 @@ MODELS = {
     "lasso of numbers": DPLasso(2.0, **BOUNDS),
     "logistic": DPLogisticRegression(2.0, **TWO),
     "short list": DPLogisticRegression(2.0, max_weights=5, **TWO),
-    "significant": DPLogisticRegression(2.0, max_weights="significant", **TWO),
     "logistic of four": DPLogisticRegression(2.0, **FOUR),
     "linear": DPLinearRegression(2.0, **BOUNDS),
     "linear, replace-one": DPLinearRegression(2.0, neighbors="replace-one", **BOUNDS),

@@ -111,7 +111,6 @@ PLANS = {
     "logistic, scaled": Case(_logistic(), scaled=True),
     "short list": Case(_logistic(max_weights=2)),
     "short list, scaled": Case(_logistic(max_weights=2), scaled=True),
-    "significant": Case(_logistic(max_weights="significant", epsilon=30.0)),
     "balanced": Case(_logistic(class_weight="balanced")),
     "levels": Case(_logistic(epsilon=0.5), schema=LEVELS),
     "levels, all": Case(_logistic(), schema=LEVELS),

@@ -174,7 +174,7 @@ def fit_nothing(size, **options):
         )
 
 
-@pytest.mark.parametrize("kind", ["dense", "short list", "significant"])
+@pytest.mark.parametrize("kind", ["dense", "short list"])
 @pytest.mark.parametrize("scaled", [False, True])
 def test_noise_alone_spreads_by_the_standard_error_of_each_column(monkeypatch, kind, scaled):
     """4,000 columns that nobody has, some as if they were strong; false alarm once in a million."""
@@ -183,20 +183,13 @@ def test_noise_alone_spreads_by_the_standard_error_of_each_column(monkeypatch, k
         given = np.where(np.arange(size) % 3 == 0, 50.0, -1.0).astype(np.float32)
         monkeypatch.setattr(descend, "pays", lambda *_: True)
         monkeypatch.setattr(descend, "relative_energies", lambda *_: given)
-    kept = {"short list": 3990, "significant": "significant"}.get(kind)
-    model = fit_nothing(size, max_weights=kept)
+    model = fit_nothing(size, max_weights=3990 if kind == "short list" else None)
     slope = model.model_.released.entries[-1].release.slope
     weights = (model.coef_ if kind == "dense" else model.coef_.toarray())[0]
     columns = np.flatnonzero(weights)
     weights, errors = weights[columns], model.coef_standard_error_
     assert slope > 0.0
     assert columns.size == errors.size
-    if kind == "significant":
-        # Of each column by its own error: about 0.27 % of them, whatever their scale.
-        assert (np.abs(weights) > 3 * errors).all()
-        assert (columns % 3 == 0).any()
-        assert 0 < errors.size < 40
-        return
     # The ten smallest of a short list are missing: in sum, far less than one.
     assert np.unique(errors).size == 1 + scaled
     for one in np.unique(errors):

@@ -22,7 +22,6 @@ from dplasso.phases.releases import (
     RowLength,
     RowSize,
     Scaled,
-    Significant,
     Started,
 )
 
@@ -61,7 +60,6 @@ WHOLE = (
     Entered(np.array([0, 2])),
     Paired(np.array([0, 2]), np.array([0.5, 9.75], dtype=np.float32)),
     descended([[1.0], [2.0]], [0, 2]),
-    Significant(np.array([[1], [0]], dtype=np.int8)),
     Mixed(-0.1, 0.02, 40, 0.9),
     Calibrated(2.0, np.array([0.3]), 1.5),
 )
@@ -182,10 +180,6 @@ def test_a_model_is_calibrated_weights_of_the_columns_that_are_left():
     assert model.standard_errors.tolist() == [0.4, 0.1]
     assert (model.columns.tolist(), model.prior_slope) == ([0, 2], 1.5)
     assert steps_of(released) == 8
-    marks = Significant(np.array([[0], [1]], dtype=np.int8))
-    dense = of(Scaled(energies[[0, 2]]), replace(found, columns=NONE), marks)
-    assert linear_model(dense, 2).coefficients.toarray().tolist() == [[0.0, 2.0]]
-    assert linear_model(dense, 2).standard_errors.tolist() == [0.025]
 
 
 def test_labels_have_a_slope_each():

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -101,13 +100,10 @@ def test_rooms_that_are_left_out_hold_no_kernels():
 
 
 FORKS = """
-import json, os, sys, tempfile
+import json, os, sys
 from pathlib import Path
 import numba
 from dplasso.runtime.compilation import drop_stale_kernels
-
-def refusing(*_, **__):
-    raise FileNotFoundError("no usable temporary directory found")
 
 numba.njit(lambda: 0)()  # what the compiler imports, users without rights may not read
 
@@ -119,8 +115,6 @@ def run(folder, cure, rights, environment):
     if os.geteuid() == 0 and rights == "read-only":
         # Nothing is read-only to the superuser.
         os.setresuid(65534, 65534, 65534)
-    if cure == "no temporary folder":
-        tempfile.mkdtemp = refusing
     if cure != "no":
         drop_stale_kernels(Path(folder) / "toy")
     from toy.loop import loop
@@ -222,7 +216,7 @@ class TestReadOnlyInstallation:
     def test_kernels_are_kept_for_these_sources_alone(self, toy):
         self.close(toy)
         _, place = self.run(toy)
-        assert Path(place).parts[-4:-2] == ("dplasso", "kernels")
+        assert Path(place).parent.name == "dplasso-kernels"
         kept = sorted(Path(place).rglob("*.nbi"))
         assert len(kept) == 2
         written = [path.stat().st_mtime_ns for path in kept]
@@ -239,27 +233,21 @@ class TestReadOnlyInstallation:
         result, other = self.run(toy, NUMBA_CACHE_DIR=place)
         assert (result, other != place) == (2, True)
         mine = toy / "home" / "mine"
-        assert self.run(toy, NUMBA_CACHE_DIR=str(mine)) == (2, str(mine))
+        result, place = self.run(toy, NUMBA_CACHE_DIR=str(mine))
+        assert (result, Path(place).parents[1]) == (2, mine)
 
-    @pytest.mark.parametrize("cure", ["cure", "no temporary folder"])
     @pytest.mark.parametrize("variable", [None, "given"])
-    def test_without_a_writable_home_it_runs_and_says_so_once(self, toy, cure, variable):
+    def test_without_a_writable_home_it_runs_and_says_so_once(self, toy, variable):
         (toy / "locked").mkdir()
         (toy / "locked").chmod(0o555)
         self.close(toy)
         nowhere = {"HOME": str(toy / "locked"), "XDG_CACHE_HOME": str(toy / "locked")}
         if variable:
             nowhere["NUMBA_CACHE_DIR"] = str(toy / "locked" / variable)
-        result, place = self.run(toy, cure, **nowhere)
-        assert result == 1
+        assert self.run(toy, **nowhere) == (1, nowhere.get("NUMBA_CACHE_DIR", ""))
         (told,) = (toy / "home" / "said").read_text().splitlines()
         assert "can be written to, so every process compiles anew; set NUMBA_CACHE_DIR" in told
-        assert str(toy / "locked") in told
-        if cure == "cure":
-            assert Path(place).name.startswith("dplasso-kernels-")
-            assert Path(place).stat().st_mode & 0o777 == 0o700
-            assert list(Path(place).rglob("*.nbi"))
-            shutil.rmtree(place)
+        assert (str(toy / "locked") if variable else "the user's cache") in told
 
 
 def test_a_user_without_a_home_can_import_it(package, monkeypatch):

@@ -125,9 +125,6 @@ class Hashed(_HashedWords, Coded):
         places = codes + (codes == 1 << self.bits) * self.columns.index(column)
         return _HashedWords.names(self, None, places)  # type: ignore[arg-type]
 
-    def described(self) -> str:
-        return f"hashed to 2^{self.bits} columns"
-
     def codes_of(self, table: TableColumns, column: str) -> Codes:
         words, codes = table.words(column, self.missing)
         return self._looked_up(hash_names([f"{column}={word}" for word in words], self.bits), codes)
@@ -181,9 +178,6 @@ class Text(OfOneColumn, _HashedWords):
         return names_by_column(
             [f"{self.column}:{word}" for word in self.words], self.words, self.bits
         )
-
-    def described(self) -> str:
-        return f"words hashed to 2^{self.bits} columns"
 
     def entries(self, coded: CodedOf, table: TableColumns, offset: int) -> Iterator[Slot | Rows]:
         from sklearn.feature_extraction.text import HashingVectorizer

@@ -110,10 +110,6 @@ class Levels(OfOneColumn, Coded):
         pairs = zip(self.starts, self.levels, strict=False)
         return [(start, start + level, 1.0) for start, level in pairs]
 
-    def described(self) -> str:
-        steps = "" if self.spacing == "equal" else " in steps that grow"
-        return f"{', '.join(map(str, self.levels))} bins from {self.low:g} to {self.high:g}{steps}"
-
     def _finest(self, table: TableColumns) -> Codes:
         """Return each record's bin at the finest level, -1 for a missing value."""
         numbers = table.numbers(self.column, self.missing)

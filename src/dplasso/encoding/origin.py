@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.encoding.schema import ReleasedEdges, Schema, schema_from_json
+from dplasso.encoding.schema import ReleasedEdges, Schema, schema_from_json, shown_settings
 from dplasso.errors import DataError
 
 _ATTRIBUTE = "dplasso_origin"
@@ -195,24 +195,11 @@ class RowSteps:
 
 
 def _described(step: Mapping[str, Any]) -> str:
-    place, name = step["type"], step["type"].rpartition(".")[2].rpartition(":")[2]
-    settings = ", ".join(f"{key}={_short(value)}" for key, value in step["params"].items())
+    place = step["type"]
     # Types with a colon were declared by users.
-    return f"{name}({settings})" + (" (declared to treat each record separately)" * (":" in place))
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, dict) and "parts" in value:
-        return "its schema"
-    if isinstance(value, dict) and {"type", "params"} <= value.keys():
-        return _described(value)
-    if isinstance(value, dict) and len(value) == 1:
-        (value,) = value.values()
-    if isinstance(value, list | dict) and len(value) > 4:
-        return f"({len(value):,} public values)"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_short, value))}]"
-    return str(value) if not isinstance(value, str) else repr(value)
+    declared = " (declared to treat each record separately)" * (":" in place)
+    name = place.rpartition(".")[2].rpartition(":")[2]
+    return f"{name}({shown_settings(step['params'])}){declared}"
 
 
 def row_steps_from_json(document: Any, n_features: int) -> RowSteps:

@@ -78,9 +78,6 @@ class Pairs(Part):
             names.append(" & ".join(_name(coded(taken), taken, code) for taken, code in shown))
         return names
 
-    def described(self) -> str:
-        return "all pairs of these columns; the fit chooses which of them enter"
-
     def entries(self, coded: CodedOf, table: TableColumns, offset: int) -> Iterator[Slot]:
         codes = [_coarse(coded(column), table, column) for column in self.columns]
         pairs = zip(self.blocks(coded), combinations(codes, 2), strict=True)

@@ -5,7 +5,7 @@ missing, unknown and out-of-range values, so no record decides which features ex
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -28,7 +28,6 @@ from dplasso.encoding.hashed import check_hash_bits, hash_codes
 from dplasso.errors import DataError
 
 _MOST_COLUMNS = 2**40
-_MOST_BINS = 1 << 16
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _NAMED = {"month": _MONTHS, "weekday": ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")}
@@ -81,9 +80,6 @@ class Categories(OfOneColumn, Coded):
         shown += [f"{column} (unknown)"] * (self.unknown == "column") + [f"{column} (missing)"]
         return [shown[code] for code in codes.tolist()]
 
-    def described(self) -> str:
-        return f"{len(self.categories):,} categories"
-
     def codes_of(self, table: TableColumns, column: str) -> Codes:
         words, codes = table.words(column, self.missing, self.categories)
         key = _COMPARED_AS[type(self.categories[0])]
@@ -103,7 +99,7 @@ class Bins(OfOneColumn, Coded):
     """One feature for each bin of a number; the outer bins are open-ended.
 
     `column`: column of numbers, or of text that holds numbers.
-    `edges`: ascending and public (`equal_edges`, `log_edges`). A bin includes its lower edge.
+    `edges`: ascending and public. A bin includes its lower edge.
     `missing`: how to encode a missing value.
     """
 
@@ -121,9 +117,6 @@ class Bins(OfOneColumn, Coded):
     def code_names(self, codes: Codes, column: str) -> list[str]:
         shown = [*interval_names(self.column, self.edges), f"{self.column} (missing)"]
         return [shown[code] for code in codes.tolist()]
-
-    def described(self) -> str:
-        return f"{len(self.edges):,} edges from {self.edges[0]:g} to {self.edges[-1]:g}"
 
     def codes_of(self, table: TableColumns, column: str) -> Codes:
         numbers = table.numbers(column, self.missing)
@@ -161,9 +154,6 @@ class Number(OfOneColumn, Part):
 
     def names(self, coded: CodedOf, columns: Codes) -> list[str]:
         return [self.column + " (missing)" * column for column in columns.tolist()]
-
-    def described(self) -> str:
-        return f"a number from {self.center - self.bound:g} to {self.center + self.bound:g}"
 
     def entries(self, coded: CodedOf, table: TableColumns, offset: int) -> Iterator[Slot]:
         numbers = table.numbers(self.column, self.missing)
@@ -214,9 +204,6 @@ class Cross(Part):
             crossed.append(part.code_names(codes, taken))
         return [" & ".join(names) for names in zip(*reversed(crossed), strict=True)]
 
-    def described(self) -> str:
-        return "crossed" + ("" if self.bits is None else f", hashed to 2^{self.bits} columns")
-
     def entries(self, coded: CodedOf, table: TableColumns, offset: int) -> Iterator[Slot]:
         combined, none = np.zeros(1, np.int64), np.zeros(1, np.bool_)
         for column in self.columns:
@@ -235,31 +222,7 @@ _COMPARED_AS: dict[type, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-def equal_edges(low: float, high: float, bins: int) -> tuple[float, ...]:
-    """Return the edges of `bins` bins of equal width from the public `low` to `high`."""
-    _check_range(low, high, bins)
-    return tuple(np.linspace(low, high, bins + 1).tolist())
-
-
-def log_edges(low: float, high: float, bins: int) -> tuple[float, ...]:
-    """Return the edges of `bins` bins of equal ratio from the public `low` > 0 to `high`."""
-    _check_range(low, high, bins)
-    if low <= 0:
-        raise ValueError(f"low must be above 0 for logarithmic bins, got {low}")
-    return tuple(np.geomspace(low, high, bins + 1).tolist())
-
-
 def _checked_edges(column: str, spec: Any) -> tuple[float, ...]:
-    """Return checked edges from a list, or from a mapping with low, high and bins."""
-    if isinstance(spec, Mapping):
-        spacing = spec.get("spacing", "equal")
-        if set(spec) - {"spacing"} != {"low", "high", "bins"} or spacing not in ("equal", "log"):
-            raise ValueError(
-                f"the edges of column {column!r} must be a list, or an object with low, high, bins "
-                'and a spacing, "equal" or "log"'
-            )
-        make = log_edges if spacing == "log" else equal_edges
-        spec = make(spec["low"], spec["high"], spec["bins"])
     try:
         edges = tuple(float(edge) for edge in spec)
     except (TypeError, ValueError):
@@ -269,15 +232,6 @@ def _checked_edges(column: str, spec: Any) -> tuple[float, ...]:
             f"the edges of column {column!r} must be finite, ascending numbers, at least one"
         )
     return edges
-
-
-def _check_range(low: float, high: float, bins: int) -> None:
-    finite = isinstance(low, int | float) and isinstance(high, int | float) and low < high
-    if not finite or type(bins) is not int or not 1 <= bins <= _MOST_BINS:
-        raise ValueError(
-            f"bins must be from 1 to {_MOST_BINS:,}, and low below high; got {bins!r} bins from "
-            f"{low!r} to {high!r}"
-        )
 
 
 @dataclass(frozen=True)
@@ -334,12 +288,6 @@ class Date(OfOneColumn, Coded):
             return self._bins.code_names(codes, column)
         shown = [f"{self.take}({column})={name}" for name in self._names]
         return [[*shown, f"{self.take}({column}) (missing)"][code] for code in codes.tolist()]
-
-    def described(self) -> str:
-        if self._names:
-            return f"the {self.take} of a date"
-        since = "" if self.since is None else f" since {self.since}"
-        return f"{self.take}{since} of a date, {self._bins.described()}"
 
     def codes_of(self, table: TableColumns, column: str) -> Codes:
         days: Any = table.dates(column, self.format, self.missing)

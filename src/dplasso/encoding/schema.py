@@ -37,6 +37,7 @@ _KINDS: dict[str, Any] = {
     "cross": Cross,
     "pairs": Pairs,
 }
+_NAMES = {kind: name for name, kind in _KINDS.items()}
 _ENTRIES = ("label", "parts", "missing", "note", "edges", "confirmed")
 # Entries of any part: its kind, and the remarks of a draft.
 _OF_PARTS = ("kind", "about", "confirm")
@@ -266,7 +267,12 @@ class Schema:
 
     def described(self) -> list[str]:
         """Return a description of each part in words."""
-        return [f"{', '.join(part.columns)}: {part.described()}" for part in self.parts]
+        described = []
+        for part in self.parts:
+            settings = {name: value for name, value in _values(part).items() if value is not None}
+            columns = settings.pop("column", None) or ", ".join(settings.pop("columns"))
+            described.append(f"{columns}: {_NAMES[type(part)]}({shown_settings(settings)})")
+        return described
 
     def to_json(self) -> dict[str, Any]:
         """Return the schema as JSON values; `schema_from_json` reads them back."""
@@ -274,9 +280,8 @@ class Schema:
         document["label"] = self.label
         if self.missing:
             document["missing"] = list(self.missing)
-        kinds = {kind: name for name, kind in _KINDS.items()}
         document["parts"] = [
-            {"kind": kinds[type(part)], **_values(part)} | ({"confirm": mark} if mark else {})
+            {"kind": _NAMES[type(part)], **_values(part)} | ({"confirm": mark} if mark else {})
             for part, mark in zip(self.parts, self.confirm, strict=True)
         ]
         if self.edges is not None:
@@ -291,6 +296,25 @@ class Schema:
         return (self.parts, self.missing) == (other.parts, other.missing)
 
 
+def shown_settings(settings: Mapping[str, Any]) -> str:
+    """Return settings in words, long lists by their length."""
+    return ", ".join(f"{name}={_short(value)}" for name, value in settings.items())
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict) and "parts" in value:
+        return "its schema"
+    if isinstance(value, dict) and {"type", "params"} <= value.keys():
+        return f"{value['type']}({shown_settings(value['params'])})"
+    if isinstance(value, dict) and len(value) == 1:
+        (value,) = value.values()
+    if isinstance(value, list | tuple | dict) and len(value) > 4:
+        return f"({len(value):,} public values)"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_short, value))}]"
+    return repr(value)
+
+
 def _values(part: Any) -> dict[str, Any]:
     return {field.name: getattr(part, field.name) for field in fields(part)}
 
@@ -298,8 +322,7 @@ def _values(part: Any) -> dict[str, Any]:
 def schema_from_json(document: Any) -> Schema:
     """Read a schema from JSON values; `ValueError` names the part that is wrong.
 
-    ``{"label": ..., "parts": [{"kind": "categories", "column": ..., ...}, ...]}``. The edges of
-    bins may also be ``{"low": 0, "high": 100, "bins": 10, "spacing": "equal" or "log"}``.
+    ``{"label": ..., "parts": [{"kind": "categories", "column": ..., ...}, ...]}``.
     """
     if not isinstance(document, Mapping) or not isinstance(document.get("parts"), list):
         raise ValueError('a schema must be a JSON object with a list of "parts"')

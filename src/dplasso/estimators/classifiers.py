@@ -30,9 +30,8 @@ class DPLogisticRegression(PrivateClassifier):
         Privacy budget of the whole fit, > 0; at most 60 is spent. ``float("inf")``: no noise.
     delta : float, default=1e-6
         Probability that epsilon does not hold; well below one over the number of people.
-    max_weights : int, "significant" or None, default=None
-        Largest number of columns in the model; None gives every column a weight. "significant"
-        keeps the weights that exceed three standard errors.
+    max_weights : int, default=None
+        Largest number of columns in the model; None gives every column a weight.
     row_norm : "unit" or float, default="unit"
         "unit" scales every row to L2 norm 1. A public number R shortens only rows longer than R,
         and divides all rows by R.
@@ -114,7 +113,7 @@ class DPLogisticRegression(PrivateClassifier):
         epsilon: float = 1.0,
         delta: float = 1e-6,
         *,
-        max_weights: int | str | None = None,
+        max_weights: int | None = None,
         row_norm: float | str = "unit",
         fit_intercept: bool = True,
         infer: str | Sequence[str] | Mapping[str, Any] | None = None,

@@ -27,9 +27,8 @@ class DPLinearRegression(PrivateRegressor):
     target_bounds : tuple of float
         Interval (low, high) of the targets, **required** and public: never take it from the data.
         Targets and predictions are clipped to it. The noise is proportional to its width.
-    max_weights : int, "significant" or None, default=None
-        Largest number of columns in the model; None gives every column a weight. "significant"
-        keeps the weights that exceed three standard errors.
+    max_weights : int, default=None
+        Largest number of columns in the model; None gives every column a weight.
     row_norm : "unit" or float, default="unit"
         "unit" scales every row to L2 norm 1. A public number R shortens only rows longer than R,
         and divides all rows by R.
@@ -106,7 +105,7 @@ class DPLinearRegression(PrivateRegressor):
         delta: float = 1e-6,
         *,
         target_bounds: tuple[float, float] | None = None,
-        max_weights: int | str | None = None,
+        max_weights: int | None = None,
         row_norm: float | str = "unit",
         fit_intercept: bool = True,
         infer: str | Sequence[str] | Mapping[str, Any] | None = None,

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 from scipy.sparse import csr_array
@@ -11,7 +10,7 @@ from scipy.sparse import csr_array
 from dplasso.encoding.origin import one_hot_groups
 from dplasso.errors import ParameterError
 from dplasso.fit.column_plan import gradients_warning
-from dplasso.fit.method import Method, common_parameters, word_or_number
+from dplasso.fit.method import Method, checked_count, common_parameters, word_or_number
 from dplasso.fit.named_columns import learn_predictions
 from dplasso.fit.public_knowledge import find_named, scaled_rows
 from dplasso.fit.task import Labels, Task
@@ -44,11 +43,11 @@ _FOLLOWS = 30.0
 class GradientDescent(Method):
     """Parameters of a fit by noisy gradient descent.
 
-    `max_weights`: a number, "significant", or None for all. `norm_bound`: None for unit rows.
+    `max_weights`: None for all. `norm_bound`: None for unit rows.
     `one_hot`: groups with a reference category.
     """
 
-    max_weights: int | str | None
+    max_weights: int | None
     norm_bound: float | None
     infer: Infer
     one_hot: OneHot = ()
@@ -61,14 +60,7 @@ class GradientDescent(Method):
         method = cls(
             **common_parameters(params),
             infer=checked_infer(params),
-            max_weights=word_or_number(
-                params,
-                "max_weights",
-                {None: None, "significant": "significant"},
-                lambda count: count > 0,
-                "`None`, a whole number >= 1 or 'significant'",
-                Integral,
-            ),
+            max_weights=checked_count(params, "max_weights"),
             norm_bound=word_or_number(
                 params,
                 "row_norm",
@@ -125,8 +117,7 @@ class GradientDescent(Method):
 
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:
         """Count, scale, descend and calibrate; a short list by successive cuts."""
-        loss, kept = self.loss(task), self.max_weights
-        most = kept if isinstance(kept, int) else None
+        loss, most = self.loss(task), self.max_weights
         stages = plan_stages(most, n_features, task.kappa)
         counting, vertex_loss = self._counting(task, weighted)
         calibration = CALIBRATION_SHARE if self.from_prior else task.calibration
@@ -135,7 +126,7 @@ class GradientDescent(Method):
         geometry = self.geometry if mixes else None
         # Cuts, priors, latent directions and intervals need all columns.
         whole = self.from_prior or self.learn_geometry is not None or self.infers
-        chooses = kept is None and not whole
+        chooses = most is None and not whole
         blocks = self.pairs if chooses and self.norm_bound is None else ()
 
         def course(released: Released, budget: Budget) -> Course:
@@ -166,7 +157,6 @@ class GradientDescent(Method):
             course=course,
             fit_intercept=self.fit_intercept,
             norm_bound=self.norm_bound,
-            significant=kept == "significant",
             from_prior=self.from_prior,
             n_columns=n_features,
             loss=loss,

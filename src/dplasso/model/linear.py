@@ -21,7 +21,6 @@ from dplasso.phases.releases import (
     Descended,
     Drawn,
     Release,
-    Significant,
     Started,
 )
 
@@ -80,20 +79,14 @@ def _of_gradients(
 ) -> LinearModel:
     slopes = calibrated.slope * (calibrated.label_slopes if calibrated.label_slopes.size else 1.0)
     slopes = np.zeros(descended.offset.size) + slopes
-    length, marks = released.length, released.last(Significant)
-    columns, weights = descended.columns, descended.weights
+    length, columns = released.length, descended.columns
     scales = scales_of(released.kept_energies)
-    if marks is not None:
-        columns = np.flatnonzero(marks.marks.any(axis=1))
-        weights = np.where(marks.marks, weights, 0.0)[columns]
     errors = calibrated.slope * descended.errors / length * scales
     errors = np.broadcast_to(errors, len(descended.weights))
-    if marks is not None:
-        errors = errors[columns]
     if calibrated.label_slopes.size:
         errors = calibrated.label_slopes[:, np.newaxis] * errors
-    coefficients: Any = np.ascontiguousarray(weights.T) * (slopes / length).reshape(-1, 1)
-    if columns.size or marks is not None:
+    coefficients: Any = np.ascontiguousarray(descended.weights.T) * (slopes / length).reshape(-1, 1)
+    if columns.size:
         coefficients = _sparse(coefficients, columns, n_features)
     return LinearModel(
         coefficients,
@@ -110,11 +103,7 @@ def _sparse(weights: NDArray[np.float64], columns: NDArray[np.int64], n_features
     kind = np.int32 if n_features < 2**31 else np.int64
     pointers = np.arange(n_outputs + 1, dtype=kind) * count
     places = np.tile(columns.astype(kind), n_outputs)
-    matrix = csr_array((weights.flatten(), places, pointers), shape=(n_outputs, n_features))
-    if n_outputs > 1:
-        # A column keeps only its significant weights.
-        matrix.eliminate_zeros()
-    return matrix
+    return csr_array((weights.flatten(), places, pointers), shape=(n_outputs, n_features))
 
 
 def reading_for(model: Any) -> tuple[Scaling, float | None]:

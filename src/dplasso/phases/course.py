@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.gradient_descent.calibration import calibrate_margins, find_start, part_taken, weigh
-from dplasso.gradient_descent.energies import REACH_SHARE, scales_of
+from dplasso.gradient_descent.energies import REACH_SHARE
 from dplasso.gradient_descent.margins import LinearModel
-from dplasso.gradient_descent.schedule import CALIBRATION_STEPS, CONSTANT, SIGNIFICANT, Stage
+from dplasso.gradient_descent.schedule import CALIBRATION_STEPS, CONSTANT, Stage
 from dplasso.matrix.geometry import Geometry
 from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel
 from dplasso.phases.contract import Fit, Phase, at_once
 from dplasso.phases.released import Released
-from dplasso.phases.releases import Calibrated, Descended, Release, Significant, Started
+from dplasso.phases.releases import Calibrated, Descended, Release, Started
 from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.parameters import check_records, share_bits
 
@@ -63,7 +63,6 @@ class Descent:
     from_prior: bool
     n_columns: int
     loss: Any
-    significant: bool = False
     geometry: Geometry | None = None
 
     @property
@@ -195,19 +194,6 @@ def started(
     return Started(float(slope), np.array(shift), part)
 
 
-def significance(descent: Descent) -> Phase:
-    """Mark the weights beyond three standard errors, from releases alone."""
-
-    def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:  # noqa: ARG001
-        descended = released.last(Descended)
-        assert descended is not None, "weights come before their significance"
-        least = SIGNIFICANT * descended.errors * scales_of(released.energies)
-        beyond_noise = np.abs(descended.weights) > np.reshape(least, (-1, 1))
-        return Significant(beyond_noise.astype(np.int8))
-
-    return course_phase(descent, "significant", 0.0, lambda *_: 0.0, make)
-
-
 def calibration(descent: Descent, n_slopes: int) -> Phase:
     """Calibrate the margins of the complete model."""
 
@@ -218,11 +204,7 @@ def calibration(descent: Descent, n_slopes: int) -> Phase:
             return None
         rows, loss = descent.rows(fit, course, released), course.loss
         scaling = descent.scaling(fit, released)
-        marks = released.last(Significant)
-        weights = descended.weights
-        if marks is not None:
-            weights = np.where(marks.marks, weights, 0.0)
-        model = LinearModel(weights, descended.intercept, scaling)
+        model = LinearModel(descended.weights, descended.intercept, scaling)
         public: dict[str, Any] = {
             "n_records": course.weight,
             "mu": mu,

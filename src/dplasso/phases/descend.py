@@ -33,7 +33,6 @@ from dplasso.phases.course import (
     calibration,
     course_phase,
     length_share,
-    significance,
     start,
     starting_model,
 )
@@ -78,7 +77,6 @@ def gradient_phases(
         n_latent = MOST_DIRECTIONS if mixes and not stage else 0
         taken = gradients(descent, stage, n_steps, n_columns + n_latent, n_slopes)
         phases += [curvature(descent, stage), taken]
-    phases += [significance(descent)] if descent.significant else []
     phases += [calibration(descent, n_slopes)] if calibrates else []
     return tuple(phases)
 

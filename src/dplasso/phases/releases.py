@@ -273,16 +273,6 @@ class Descended(Release):
 
 
 @dataclass(frozen=True)
-class Significant(Release):
-    """Which weights are significant, shape (D, K); the others are left out of the model."""
-
-    kind: ClassVar[str] = "significant"
-    dtypes: ClassVar[Mapping[str, str]] = {"marks": "|i1"}
-
-    marks: NDArray[np.int8]
-
-
-@dataclass(frozen=True)
 class Calibrated(Release):
     """Slopes and shifts, shape (K,), of margins.
 

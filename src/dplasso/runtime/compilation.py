@@ -5,11 +5,10 @@ Plain Python picks it by the class.
 
 numba checks only the file a kernel is written in, not the files of the kernels it calls. So the
 package stamps its sources, and drops its compiled kernels when the stamp no longer fits. Where the
-package cannot be written to, numba is pointed to a folder of the user's that is named after the
-stamp, or else to a private temporary folder.
+package cannot be written to, or if `NUMBA_CACHE_DIR` names a folder, numba is pointed to a folder
+that is named after the stamp.
 """
 
-import atexit
 import contextlib
 import gc
 import os
@@ -21,7 +20,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from hashlib import sha1, sha256
+from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +32,12 @@ COMPILING = (
     "compiling what this needs, once on this machine: on an idle one 5 to 10 s for a fit with "
     "defaults, 40 s with --method frank-wolfe"
 )
-# Seconds between two words about a compilation that lasts.
-STILL = 20.0
 # Rooms without kernels that no kernel may import: the direction of imports is checked.
 ROOMS_WITHOUT_KERNELS = (
     *("cli", "audit", "checkpoint", "tuning", "estimators", "fit", "cluster", "ledger", "model"),
     *("encoding", "phases", "report"),
 )
-_VARIABLE = "NUMBA_CACHE_DIR"
-# Places for a temporary folder: the system's, or memory if that is read-only too.
-_TEMPORARY = (None, "/dev/shm")
+_VARIABLE, _FOLDER = "NUMBA_CACHE_DIR", "dplasso-kernels"
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -98,21 +94,18 @@ def say_once() -> None:
 def announce_compilation(
     announce: Callable[[str], None], after: float = 0.0
 ) -> Iterator[CompileTime]:
-    """Call `announce` when compiling has taken `after` seconds, and every `STILL` seconds."""
+    """Call `announce` once, when compiling has taken `after` seconds."""
     from numba.core import event
 
-    spent, begun, due = CompileTime(), list[float](), [after]
+    spent, begun, left = CompileTime(), list[float](), [announce]
 
     class Listener(event.Listener):
         """A kernel is compiled inside the compilation of the kernel that calls it."""
 
         def on_start(self, _event: Any) -> None:
             begun.append(time.perf_counter())
-            so_far = spent.seconds + begun[-1] - begun[0]
-            if so_far >= due[0]:
-                first = due[0] == after
-                due[0] = so_far + STILL
-                announce(COMPILING if first else f"still compiling, {so_far:.0f} s so far")
+            if left and spent.seconds + begun[-1] - begun[0] >= after:
+                left.pop()(COMPILING)
 
         def on_end(self, _event: Any) -> None:
             # Another thread may have begun before the listener was installed.
@@ -145,14 +138,6 @@ def put_off_collecting() -> None:
     event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]
 
 
-def user_cache() -> Path:
-    """Return the folder in which the system keeps what this package can make or get again."""
-    home = Path.home()
-    if sys.platform == "darwin":
-        return home / "Library" / "Caches" / "dplasso"
-    return Path(os.environ.get("XDG_CACHE_HOME", "").strip() or home / ".cache") / "dplasso"
-
-
 def source_stamp(package: Path) -> str:
     """Return a digest of the names, sizes and times of the sources that kernels may depend on."""
     digest = sha256()
@@ -168,34 +153,42 @@ def drop_stale_kernels(package: Path) -> bool:
 
     None of the package's kernels may have been imported yet.
     """
-    try:
-        root: Path | None = user_cache() / "kernels"
-    except RuntimeError:  # a user without a home
-        root = None
-    if root in Path(os.environ.get(_VARIABLE, "")).parents:
-        # A parent process of this package chose it for its own sources.
-        _set_cache("")
-    stamp, folders = source_stamp(package), [path.parent for path in package.rglob("__init__.py")]
-    chosen = os.environ.get(_VARIABLE)
-    if chosen and _takes_files(Path(chosen)):
-        return _forget([_folder_in(Path(chosen), folder) for folder in sorted(folders)], stamp)
-    caches = [folder / "__pycache__" for folder in sorted(folders)]
-    if all(_is_writable(folder) for folder in folders):
+    stamp, chosen = source_stamp(package), os.environ.get(_VARIABLE)
+    caches = [path.parent / "__pycache__" for path in sorted(package.rglob("__init__.py"))]
+    if not chosen and all(map(_is_writable, caches)):
         return _forget(caches, stamp)
-    _drop(caches)
-    if chosen:
-        _keep_for_now(f"nor {chosen}")
+    own = f"{sha256(str(package.resolve()).encode()).hexdigest()[:16]}-"
+    try:
+        home = Path(chosen) if chosen else _user_cache()
+        # A parent process of this package may have chosen it, for its own sources.
+        home = home.parent if home.parent.name == _FOLDER else home / _FOLDER
+        folder = home / f"{own}{stamp}"
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            stale = [other for other in home.glob(f"{own}*") if other != folder]
+    except (OSError, RuntimeError):  # a user without a home
+        _compile_always(chosen or "the user's cache")
         return False
-    if root is None or not _takes_files(root):
-        _keep_for_now("nor the user's cache" if root is None else f"nor {root}")
-        return False
-    # Kernels of these sources alone are kept in the user's folder.
-    home = root / sha256(str(package.resolve()).encode()).hexdigest()[:16]
-    stale = [folder for folder in home.glob("*") if folder.name != stamp]
-    for folder in stale:
-        shutil.rmtree(folder, ignore_errors=True)
-    _set_cache(str(home / stamp))
+    for other in stale:
+        shutil.rmtree(other, ignore_errors=True)
+    os.environ[_VARIABLE] = str(folder)
+    if "numba" in sys.modules:
+        sys.modules["numba"].config.CACHE_DIR = str(folder)
     return bool(stale)
+
+
+def _user_cache() -> Path:
+    """Return the folder in which the system keeps what a program can make again."""
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME", "").strip() or Path.home() / ".cache")
+
+
+def _is_writable(cache: Path) -> bool:
+    """Return whether numba would keep kernels in a folder beside the sources."""
+    with contextlib.suppress(OSError):
+        cache.mkdir(exist_ok=True)
+    return os.access(cache, os.W_OK | os.X_OK)
 
 
 def _forget(caches: list[Path], stamp: str) -> bool:
@@ -204,72 +197,20 @@ def _forget(caches: list[Path], stamp: str) -> bool:
     with contextlib.suppress(OSError):
         if record.read_text() == stamp:
             return False
-    _drop(caches)
+    for kernel in chain.from_iterable(folder.glob("*.nb[ic]") for folder in caches):
+        with contextlib.suppress(OSError):
+            kernel.unlink()
     with contextlib.suppress(OSError):
-        record.parent.mkdir(exist_ok=True)
         record.write_text(stamp)
     return True
 
 
-def _drop(caches: list[Path]) -> None:
-    for folder in caches:
-        for kernel in folder.glob("*.nb[ic]"):
-            with contextlib.suppress(OSError):
-                kernel.unlink()
+def _compile_always(place: str) -> None:
+    from numba.core.dispatcher import Dispatcher
 
-
-def _folder_in(cache: Path, folder: Path) -> Path:
-    """Return where numba keeps the kernels of a folder's sources in a folder of the user's."""
-    place = folder.absolute()
-    return cache / f"{place.name}_{sha1(str(place).encode()).hexdigest()}"
-
-
-def _is_writable(folder: Path) -> bool:
-    """Return whether numba would keep the kernels of a folder's sources beside them."""
-    cache = folder / "__pycache__"
-    try:
-        cache.mkdir(exist_ok=True)
-    except OSError:
-        return False
-    return os.access(cache, os.W_OK | os.X_OK)
-
-
-def _takes_files(folder: Path) -> bool:
-    """Return whether a folder, made if it is not there, takes a file."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
-
-
-def _keep_for_now(nor: str) -> None:
-    """Keep kernels in a private temporary folder, which this process removes, or nowhere."""
-    for place in _TEMPORARY:
-        with contextlib.suppress(OSError):
-            folder = tempfile.mkdtemp(prefix="dplasso-kernels-", dir=place)
-            atexit.register(_remove, folder, os.getpid())
-            _set_cache(folder)
-            break
-    else:
-        from numba.core.dispatcher import Dispatcher
-
-        # numba refuses to define a kernel that it finds no folder for.
-        setattr(Dispatcher, "enable_caching", lambda _: None)  # noqa: B010
+    # numba refuses to define a kernel that it finds no folder for.
+    setattr(Dispatcher, "enable_caching", lambda _: None)  # noqa: B010
     say(
-        f"dplasso: neither its own folder {nor} can be written to, so every process compiles "
+        f"dplasso: neither its own folder nor {place} can be written to, so every process compiles "
         f"anew; set {_VARIABLE} to a folder that can"
     )
-
-
-def _remove(folder: str, process: int) -> None:
-    # Processes forked from this one leave it to this one.
-    if os.getpid() == process:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _set_cache(place: str) -> None:
-    os.environ[_VARIABLE] = place
-    if "numba" in sys.modules:
-        sys.modules["numba"].config.CACHE_DIR = place
