@@ -219,7 +219,7 @@ def test_a_seed_repeats_the_search_and_is_told():
     [
         (DPLassoClassifier(), "accuracy"),
         (DPLogisticRegression(), "log_loss"),
-        (DPLasso(target_bounds=(0, 3)), "r2"),
+        (DPLasso(target_bounds=(0, 3)), "mae"),
         (DPLinearRegression(target_bounds=(0, 3)), "mae"),
     ],
 )
@@ -283,7 +283,7 @@ def test_a_search_within_a_budget_by_itself_takes_all_of_it(tmp_path):
         ({"grid": []}, "holds no settings"),
         ({"grid": {"nothing": [1]}}, "Invalid parameter 'nothing'"),
         ({"metric": "calibration"}, "metric must be"),
-        ({"metric": "r2"}, "needs target_bounds"),
+        ({"metric": "mae"}, "needs target_bounds"),
         ({"held_out": 1.0}, "held_out must lie"),
         ({"tries": 0.5}, "tries must be above 1"),
         ({"epsilon": math.inf}, "positive and finite"),

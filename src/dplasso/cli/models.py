@@ -167,7 +167,7 @@ class ScoreOptions:
     metric : METRIC
         The private score: for two classes auc (default), accuracy, f1, f1_macro, f1_weighted,
         log_loss or calibration; for more accuracy (default), auc, auc_weighted, f1, f1_weighted or
-        log_loss; for a regression mae (default) or r2.
+        log_loss; for a regression mae.
     against : MODEL
         Compare with this model on the same rows, as one private release; the metric is then
         accuracy (default), log_loss, or mae of a regression.

@@ -43,20 +43,18 @@ class PrivateLinearModel(BaseEstimator):
         Parameters
         ----------
         X : sparse or dense matrix, shape (N, D), or a store
-            One record per row. CSR and CSC are used without a copy and never converted whole to
-            float64. A store (`dplasso.data.store.open_store`), or its `X`, stays on the disk.
+            One record per row. A store (`dplasso.open_store`), or its `X`, stays on the disk.
         y : array-like, shape (N,) or (N, L), default=None
-            Labels, or the targets of a regression. Not needed for a store. `DPLogisticRegression`
-            also takes a matrix of 0 and 1 with a column for each of L labels (docs/multiclass.md).
+            Labels or targets; not needed for a store. `DPLogisticRegression` also takes a matrix of
+            0 and 1 with a column for each of L labels (docs/multiclass.md).
         sample_weight : array-like, shape (N,), default=None
-            Weight of each row, from 0 to 1: the part of a record that it counts for. The fit clips
-            larger weights, so divide all by a public limit. Weights are protected like the rows.
-            With ``epsilon=inf`` only ratios matter, and an integer weight repeats the row.
+            Weight of each row, from 0 to 1, protected like the row. Larger ones are clipped, so
+            divide all by a public limit. With ``epsilon=inf`` only ratios matter.
         groups : array-like, shape (N,), default=None
             The person each row belongs to. The fit uses the first `rows_per_person` rows of each.
         engine : Engine, default=None
-            The engine for a fit on partitions; all other arguments are then lists, with an entry
-            for each partition (docs/cluster.md).
+            For a fit on partitions (docs/cluster.md): all other arguments are then lists with an
+            entry for each partition.
 
         Returns
         -------
@@ -66,10 +64,9 @@ class PrivateLinearModel(BaseEstimator):
         Raises
         ------
         ValueError, TypeError
-            For an invalid parameter, NaN or infinity in X, an undeclared label, or non-numeric
-            targets. Nothing private has been computed then.
+            For an invalid parameter or entry, or an undeclared label; nothing is charged then.
         BudgetError, LedgerError
-            If the ledger has too little left or cannot be used. Nothing is charged then.
+            If the ledger has too little left or cannot be used; nothing is charged then.
 
         Warns
         -----
@@ -77,8 +74,6 @@ class PrivateLinearModel(BaseEstimator):
             If the noise will hide almost any signal at this number of records and epsilon.
         PrivacyLeakWarning
             If the fit is not private, or takes the classes from y.
-        UserWarning
-            If a weight exceeds 1. For the curator only: do not release.
         LedgerWarning
             If the ledger was charged but could not record the end of the fit.
         """
@@ -96,8 +91,8 @@ class PrivateLinearModel(BaseEstimator):
         Returns
         -------
         Weights, or ndarray of float64, shape (D,), or (K, D) for K > 2 classes
-            A table of the columns with a weight (`dplasso.model.weights.Weights`), or an array with
-            the weights of all columns. With a prior, the columns whose weight the fit corrected.
+            The columns with a weight (`dplasso.model.weights.Weights`); with a prior, those whose
+            weight the fit corrected. Or an array with the weights of all columns.
 
         Raises
         ------
@@ -125,8 +120,7 @@ class PrivateLinearModel(BaseEstimator):
         Returns
         -------
         Weights
-            The weights with standard errors, if the method has them. Weights that noise alone could
-            explain are marked.
+            With standard errors, if the method has them, and marks of what noise alone explains.
         """
         check_is_fitted(self, "coef_")
         return weights_of(self.model_).top(count)
@@ -137,9 +131,8 @@ class PrivateLinearModel(BaseEstimator):
         Returns
         -------
         list of Curve
-            For each such column, and each class if there are more than two: bins, their effects on
-            the margin of a typical row, and standard errors due to the noise alone
-            (`dplasso.model.curves.Curve`: `rows`, `to_pandas`).
+            Bins, their effects on the margin of a typical row, and standard errors due to the noise
+            alone (`dplasso.model.curves.Curve`); one for each class if there are more than two.
         """
         check_is_fitted(self, "coef_")
         return curves_of(self.model_)
@@ -191,8 +184,7 @@ class PrivateLinearModel(BaseEstimator):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file without pickle (docs/model-file.md).
 
-        The file contains the parameters that were used in the fit. `dplasso.save` writes a whole
-        pipeline.
+        `dplasso.save` writes a whole pipeline.
 
         Parameters
         ----------

@@ -45,8 +45,8 @@ class Findable:
     gradient : float
         Size of the column's gradient at zero weights, a sum over records.
     rows : float
-        The excess of rows of one class over the other among the rows with the column. For a
-        regression, the excess of residuals at the upper bound over residuals at the lower bound.
+        Excess of one class among the rows with the column; of a regression, of residuals at the
+        upper bound.
     part : float
         `rows` divided by the number of records; above 1 no column can be found.
     """
@@ -122,9 +122,9 @@ def privacy_cost(
         `DPLogisticRegression`, `DPLinearRegression`, `DPLassoClassifier` or `DPLasso`, or
         `DPFrankWolfeClassifier`.
     n_classes : int, default=2
-        Number of classes, which does not change the cost.
+        Number of classes; no part of the cost.
     target_bounds : tuple of float, default=None
-        The interval of a regression's targets, which does not change the cost.
+        Interval of a regression's targets; no part of the cost.
     n_features : int, default=None
         Number of columns D; None for 2^24.
     **settings
@@ -133,8 +133,7 @@ def privacy_cost(
     Returns
     -------
     PrivacyStatement
-        The statement of such a fit with operating-system randomness and declared classes. ``mu`` is
-        the cost of all releases together, and ``epsilon`` its conversion.
+        The statement of such a fit with declared classes.
 
     Raises
     ------
@@ -174,9 +173,8 @@ def weakest_association(
 ) -> Findable:
     """Return the weakest association of a column that a fit can find, from public numbers.
 
-    Noisy gradient descent finds a column if its weight exceeds three standard errors. A LASSO that
-    draws columns finds a column if its gradient exceeds the largest of 2D noises (2KD for K
-    classes).
+    Noisy gradient descent finds a column if its weight exceeds three standard errors; a LASSO that
+    draws columns, if its gradient exceeds the largest of all noises.
 
     Parameters
     ----------
@@ -185,8 +183,7 @@ def weakest_association(
     n_records, n_features : int
         Public numbers of records N and columns D.
     row_entries : float, default=1
-        Approximate number of entries in a row. Noisy gradient descent finds less in long rows,
-        because it scales them. A LASSO draws columns if rows are too long.
+        Approximate number of entries in a row. Less can be found in long rows.
     method, n_classes, target_bounds, **settings
         As in `privacy_cost`; not "frank-wolfe".
 
@@ -290,12 +287,12 @@ def plan_intervals(
     target_bounds: tuple[float, float] | None = None,
     **settings: Any,
 ) -> PlannedIntervals:
-    """Return the expected intervals of ``infer="all"``, from public numbers.
+    """Return the expected intervals of ``infer="all"`` of uncorrelated columns.
 
-    This assumes columns that are uncorrelated, with entries in [-1, 1] unless `row_norm` is given
-    and the standard deviation `spread`. `positive` is the share of the second class, `residual` the
-    standard deviation of a regression's residuals over half of the target interval. `effect` is a
-    coefficient to find with probability `power` at a p-value below 0.05.
+    Entries lie in [-1, 1] unless `row_norm` is given. `spread`: their standard deviation.
+    `positive`: share of the second class. `residual`: standard deviation of a regression's
+    residuals over half of the target interval. `effect`: a coefficient to find with probability
+    `power` at a p-value below 0.05.
     """
     for name, part in (("positive", positive), ("power", power)):
         if not 0.0 < part < 1.0:

@@ -49,7 +49,6 @@ _METRICS = {
     "log_loss": "log-loss (smaller is better)",
     "calibration": "share of the second class",
     "mae": "mean absolute error",
-    "r2": "R² (0: the mean, 1: perfect)",
 }
 _VERDICTS = {
     GREEN: "Green: private, without a caution.",

@@ -109,15 +109,14 @@ class Metric:
     `sums`: of one model's predictions, int64 in units of 2^-32.
     `estimate`, `details`: the results from noisy sums, the noise's standard deviation, and the
     number of standard errors of an interval.
-    `one_share`, `one_exchange`: L2 sensitivity of the sums to adding a row and to replacing a row,
-    in units of 1; for the kinds in `outputs_counted`, of the sums for a single output.
+    `one_exchange`: L2 sensitivity of the sums to replacing a row, in units of 1; to adding a row it
+    is 1. For the kinds in `outputs_counted`, of the sums for a single output.
     `losses`: of each row in [0, 1], if the metric is their mean; `span` scales it.
     """
 
     sums: Any
     estimate: Callable[[NDArray[np.float64], float, float, Target], Estimate]
     kinds: tuple[str, ...] = CLASSES
-    one_share: float = 1.0
     one_exchange: float = ROOT_TWO
     outputs_counted: tuple[str, ...] = ()
     larger_is_better: bool = True
@@ -128,7 +127,7 @@ class Metric:
     def bound(self, target: Target, neighbors: str) -> float:
         """Return C such that adding a row moves the sums by C in L2, or replacing one by 2 C."""
         added = check_neighbors(neighbors) == "add-remove"
-        single = self.one_share if added else self.one_exchange / 2.0
+        single = 1.0 if added else self.one_exchange / 2.0
         if target.kind not in self.outputs_counted or target.n_outputs == 1:
             return single
         return single * math.nextafter(math.sqrt(target.n_outputs), math.inf)

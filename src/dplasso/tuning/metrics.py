@@ -27,7 +27,6 @@ from dplasso.tuning.estimates import (
     SPREAD,
     TWO_CLASSES,
     UNIT,
-    Bounds,
     Estimate,
     Losses,
     Metric,
@@ -107,62 +106,16 @@ def _mean(losses: Losses, span: Callable[[Target], float], **options: Any) -> Me
 # --- Targets in a public interval ---------------------------------------------------------------
 
 
-def _in_unit(values: Any, bounds: Bounds) -> NDArray[np.float64]:
-    """Clip values to an interval and scale it to [0, 1]."""
-    low, high = bounds
-    scaled = np.nan_to_num((np.asarray(values, dtype=np.float64) - low) / (high - low), nan=0.0)
-    return np.clip(scaled, 0.0, 1.0)
-
-
 def _absolute_errors(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.float64]:
-    bounds = target.bounds
-    return np.abs(_in_unit(y, bounds) - _in_unit(predicted(model, X, y), bounds))
+    low, high = target.bounds
+    values = np.stack([y, predicted(model, X, y)]).astype(np.float64)
+    # NaN counts as the lower end.
+    scaled = np.clip(np.nan_to_num((values - low) / (high - low), nan=0.0), 0.0, 1.0)
+    return np.asarray(np.abs(scaled[0] - scaled[1]))
 
 
 def _width(target: Target) -> float:
     return target.bounds[1] - target.bounds[0]
-
-
-def _square_sums(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.int64]:
-    """Return the sums of e - 1/2, u, u^2 - 1/2 and 1.
-
-    Here u is the target in [-1, 1] and e a quarter of the squared error. A row has at most norm
-    sqrt(5/2). Two rows differ by at most 1 in e and by at most 2 in (u, u^2), so by sqrt(5).
-    """
-    bounds = target.bounds
-    u = 2.0 * _in_unit(y, bounds) - 1.0
-    error = (_in_unit(y, bounds) - _in_unit(predicted(model, X, y), bounds)) ** 2
-    parts = error - 0.5, u, u * u - 0.5, np.ones(y.size)
-    return np.array([shares(np.rint(part * UNIT), _LARGEST).sum() for part in parts])
-
-
-def _r2(noisy: NDArray[np.float64], sigma: float, z: float, _: Target) -> Estimate:
-    """Estimate R^2. The interval is wide because it uses an upper bound of the sampling error."""
-    error, total, squares, count = (float(number) for number in noisy)
-    if count < 1.0:
-        return Estimate(0.0, -math.inf, 1.0)
-    lost = max(4.0 * (error + count / 2.0), 0.0)
-    around = squares + count / 2.0 - total * total / count
-    if around <= 0.0:
-        return Estimate(0.0, -math.inf, 1.0)
-    part = lost / around
-    slope = part / around
-    mean = total / count
-    gradient = (
-        -4.0 / around,
-        -2.0 * slope * mean,
-        slope,
-        -2.0 / around + slope * (0.5 + mean * mean),
-    )
-    noise = sigma * sigma * sum(entry * entry for entry in gradient)
-    # Squared errors and deviations are at most 4, so their squares are at most 4 times as large.
-    sampling = 4.0 * part * (1.0 + part) / around
-    reach = z * math.sqrt(noise + sampling)
-    return Estimate(1.0 - part, 1.0 - part - reach, min(1.0 - part + reach, 1.0))
-
-
-# A bound on the effect of rounding a row's four entries to units.
-_ROUNDING = 1.0 + 2.0**-28
 
 
 _AUC = Metric(
@@ -194,13 +147,6 @@ METRICS = {
         details=counts.calibration_curve,
     ),
     "mae": _mean(_absolute_errors, _width, kinds=(NUMBERS,)),
-    "r2": Metric(
-        _square_sums,
-        _r2,
-        kinds=(NUMBERS,),
-        one_share=math.sqrt(2.5) * _ROUNDING,
-        one_exchange=math.sqrt(5.0) * _ROUNDING,
-    ),
 }
 # Metrics that rank models.
 CHOOSING = tuple(name for name in METRICS if name != "calibration")

@@ -122,8 +122,8 @@ def private_score(
         In (0, 1).
     metric : str or None, default=None
         "accuracy", "auc", "f1", "f1_macro", "f1_weighted" or "log_loss" for classes and labels;
-        also "auc_weighted" for several classes or labels, "calibration" for two classes; "mae" or
-        "r2" for numbers; or scikit-learn's name, such as "roc_auc". The default is "auc" for two
+        also "auc_weighted" for several classes or labels, "calibration" for two classes; "mae" for
+        numbers; or scikit-learn's name, such as "roc_auc". The default is "auc" for two
         classes and for labels, "accuracy" for several classes, "mae" for numbers. docs/scores.md
         describes what each metric releases.
     neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
@@ -133,7 +133,7 @@ def private_score(
     groups : array-like, shape (N,), default=None
         The person each row belongs to, as in `fit`.
     target_bounds : (float, float), default=None
-        Public interval of the target, for "mae" and "r2"; None for that of the model.
+        Public interval of the target, for "mae"; None for that of the model.
     confidence : float, default=0.95
         Confidence level of the interval.
     random_state : None, int, Generator or RandomState, default=None

@@ -77,7 +77,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     held_out : float, default=0.2
         Expected share of the rows for scoring.
     target_bounds : (float, float), default=None
-        Public interval of the target, for "mae" and "r2"; None for that of the estimator.
+        Public interval of the target, for "mae"; None for that of the estimator.
     random_state : None, int, Generator or RandomState, default=None
         Any value other than None is for experiments, and the statement says so.
     ledger : path or Ledger, default=None
