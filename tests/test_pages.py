@@ -10,10 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import dplasso
-from dplasso.cli.app import app
+from cli.conftest import run_command
 from dplasso.fit import run as fit_run
 from dplasso.runtime import progress
 
@@ -50,7 +49,7 @@ def command(line, keyboard=None, code=0):
     """
     program, *arguments = shlex.split(line)
     assert program == "dplasso"
-    result = CliRunner().invoke(app, arguments, input=keyboard)
+    result = run_command(*arguments, keyboard=keyboard)
     assert result.exit_code == code, f"{line}\n{result.output}"
     return arguments, result.stdout, result.output
 

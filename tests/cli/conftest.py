@@ -20,9 +20,9 @@ from dplasso.phases.releases import Drawn
 from dplasso.runtime.compilation import COMPILING
 
 
-def run_command(*arguments: Any) -> Any:
+def run_command(*arguments: Any, keyboard: str | None = None) -> Any:
     """Run a command line in this process; the result has exit_code, stdout, stderr."""
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], input=keyboard)
 
 
 def done(*arguments: Any, code: int = 0) -> Any:

@@ -1,18 +1,20 @@
-"""Lost workers, steps asked for twice, drivers that die: the same model, or one sentence."""
+"""Workers that are lost: every answer is in a sum once, and the fit goes on."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 
-from cluster.cases import MODELS, Killer, cut, records, released
+from cluster.cases import MODELS, Killer, Watched, cut, records, released
 from dplasso import DPFrankWolfeClassifier
 from dplasso.checkpoint import fit_with_checkpoints, read_checkpoint, resume_fit
-from dplasso.cluster import InProcessEngine, ThreadEngine
+from dplasso.cluster import InProcessEngine, ThreadEngine, partitions
+from dplasso.cluster.engines import Held, WorkerLost
+from dplasso.cluster.ray_engine import RayWorker
 from dplasso.cluster.worker import Partition, Worker
 from dplasso.errors import ClusterError, DataError
 from dplasso.fit.task import Binary
-from dplasso.frank_wolfe.round_part import RoundSteps
+from dplasso.frank_wolfe.round_part import Changes, RoundSteps
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.ledger import Ledger, create_ledger
 from dplasso.losses.logistic import Logistic
@@ -171,3 +173,67 @@ def test_what_does_not_go_together_is_refused():
     ):
         with pytest.raises(error, match=sentence):
             model.fit(*given, engine=InProcessEngine())
+
+
+SUMMED = ("begin_vertices", "move", "sums")
+
+
+@dataclass
+class Holding(Watched):
+    """Its workers hold their dense answers.
+
+    `lost`: numbers of the fetches at which what is held, and its worker, are found to be lost.
+    """
+
+    lost: tuple = ()
+    fetched: list = field(default_factory=list)
+
+    def answer(self, handle, method, *args):
+        found = handle.inside.call(method, *args)()
+        sparse = isinstance(found, Changes) and found.coordinates is not None
+        if method in SUMMED and not sparse:
+            found = self.held(found)
+        return lambda: found
+
+    def held(self, answer, depth=0):
+        def fetch():
+            self.fetched.append(depth)
+            if len(self.fetched) in self.lost:
+                raise WorkerLost("what it held is gone")
+            return answer
+
+        def add(others):
+            return self.held(RayWorker.add(None, answer, *(o.reference for o in others)), depth + 1)
+
+        return Held(fetch, add, answer)
+
+
+@pytest.mark.parametrize("name", ["strong", "scaled without privacy", "short list"])
+def test_order_and_shape_of_the_tree_do_not_change_a_bit(name, monkeypatch):
+    X, y = records(120, 410 if name == "strong" else 60)
+    expected = released(MODELS[name].fit(X, y))
+    for n_parts, fan_in, depth in ((4, 4, 0), (5, 4, 1), (9, 2, 3), (7, 3, 1)):
+        monkeypatch.setattr(partitions, "FAN_IN", fan_in)
+        engine = Holding()
+        assert released(MODELS[name].fit(*cut(X, y, n_parts), engine=engine)) == expected
+        assert max(engine.fetched) == depth
+
+
+@pytest.mark.parametrize("lost", [(3,), (4, 6, 9), (11, 12, 13, 40)])
+def test_what_is_lost_while_it_is_added_up_is_asked_for_again(lost):
+    X, y = records(120, 60)
+    expected, engine = released(MODELS["dense"].fit(X, y)), Holding(lost=lost)
+    assert released(MODELS["dense"].fit(*cut(X, y, 6), engine=engine)) == expected
+    # The tree is given up, and every answer fetched by itself.
+    assert engine.fetched.count(0) >= 6
+
+
+def test_every_answer_is_in_the_sum_once():
+    for count in range(1, 40):
+        engine = Holding()
+        parts = [np.array([1, 1 << n], dtype=np.int64) for n in range(count)]
+        whole = sum(
+            one.fetch() for one in partitions.tree_of([engine.held(part) for part in parts])
+        )
+        assert whole.tolist() == [count, (1 << count) - 1]
+        assert len(engine.fetched) <= partitions.FAN_IN

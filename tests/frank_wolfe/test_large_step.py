@@ -7,10 +7,8 @@ from evidence.solving import solve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.large_step import large_rows
 from dplasso.privacy.randomness import random_stream
-from dplasso.runtime.threads import thread_pool
 from dplasso.selection.bucket import bucket_state
 from dplasso.selection.contract import new_counters
 from dplasso.selection.noisy_max import ArgmaxState, GumbelState
@@ -25,7 +23,6 @@ from frank_wolfe.cases import (
     taking,
     with_design,
 )
-from frank_wolfe.reference import column_gradients
 
 seeds = st.integers(0, 10**6)
 SELECTORS = {
@@ -103,15 +100,6 @@ def test_a_draw_does_not_depend_on_the_threads(name, way):
         runs.append(run(problem, selector, 0.003, n_threads=n_threads, way=way))
     same(runs[0], runs[1])
     same(runs[0], runs[2])
-
-
-@pytest.mark.parametrize("n_threads", [1, 2, 3, 7, 40])
-def test_the_first_gradients(n_threads):
-    X, labels, problem = small_problem(0)
-    with thread_pool(n_threads) as threads:
-        alpha = starting_alpha(problem, threads)
-    assert alpha.tolist() == column_gradients(X, 0.5 - labels, 1.0, intercept=True)
-    assert alpha.any()
 
 
 def test_both_kinds_of_step_occur_by_size_alone():

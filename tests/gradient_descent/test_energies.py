@@ -160,15 +160,6 @@ def test_neighbours_differ_by_at_most_the_sensitivity(relation, kind, norm_bound
             assert [a + b for a, b in zip(others, own, strict=True)] == found, pair.name
 
 
-def test_several_rows_of_one_person():
-    X, _ = records(30)
-    more = np.vstack([X, np.tile([1.0] + [0.0] * 11, (7, 1))])
-    scaling = Scaling(NONE, 0.0, None)
-    one, other = (released(rows, scaling=scaling).tolist() for rows in (X, more))
-    square = sum((a - b) ** 2 for a, b in zip(one, other, strict=True))
-    assert 0.99 < math.sqrt(square) / UNIT / moved_by(1.0, "add-remove", 7) <= 1.0
-
-
 def test_scales_fall_with_the_energy_and_weak_columns_keep_theirs():
     given_ = np.array([-1e9, 0.0, 1.0, 2.6, 2.8, 19.0, 20.0, 1e6, 1e30, 3e38], dtype=np.float32)
     # Scale e^-.35, to the nearest power of two: from 2^(.5/.35) = 2.69 times the threshold on.

@@ -14,7 +14,6 @@ from dplasso.gradient_descent.steps import (
     tile_gradient_vectors,
     tile_gradients,
     tile_products,
-    update,
 )
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial, residual_norm_at_zero
@@ -147,21 +146,6 @@ def test_a_record_counts_for_its_weight(loss):
     found = gradients(X, targets_of(y, own), weights, loss, UNIT, 0.1)
     each = contributions(X, y, weights, loss, UNIT, constant=0.1)
     np.testing.assert_allclose(found, own @ each, atol=80)
-
-
-def test_an_update_is_momentum_and_step():
-    rng = np.random.default_rng(5)
-    totals = rng.integers(-(2**40), 2**40, 6)
-    velocity, weights, averaged = rng.normal(size=(3, 6))
-    v = 0.8 * velocity + totals * (1.0 / UNIT)
-    # Of six columns, or of two with three coordinates each.
-    for steps in (np.linspace(0.01, 0.06, 6), np.array([0.01, 0.02])):
-        w = weights - np.repeat(steps, 6 // steps.size) * v
-        for averaging in (False, True):
-            state = velocity.copy(), weights.copy(), averaged.copy()
-            counting = state if averaging else (*state[:2], None)
-            update(totals, UNIT, 0.8, steps, *counting)
-            np.testing.assert_array_equal(state, [v, w, averaged + w if averaging else averaged])
 
 
 def moved(one, other):

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from evidence.audit.replay import replay_state
-from typer.testing import CliRunner
 
+from cli.conftest import run_command
 from dplasso import (
     DPFrankWolfeClassifier,
     DPLasso,
@@ -22,7 +22,6 @@ from dplasso import (
     DPLinearRegression,
     DPLogisticRegression,
 )
-from dplasso.cli.app import app
 from dplasso.cli.output import NOT_FOR_RELEASE
 from dplasso.privacy import release as door_module
 from dplasso.privacy.release import Door
@@ -170,9 +169,9 @@ def test_what_fit_prints_is_the_same_or_marked(method, tmp_path, monkeypatch):
         common += [str(COLUMNS), "--epsilon", "2", "--seed", "3", "--test", "test.svm"]
         kept = ["--model", "m.npz", "--checkpoint", "c.npz"]
         with same_releases():
-            text = CliRunner().invoke(app, [*common, *kept, "--explain"])
+            text = run_command(*common, *kept, "--explain")
         with same_releases():
-            whole = CliRunner().invoke(app, [*common, "--json"])
+            whole = run_command(*common, "--json")
         assert text.exit_code == whole.exit_code == 0, text.output + whole.output
         report = json.loads(whole.stdout)
         # The names of what is the curator's are public, and so is what is left without it.

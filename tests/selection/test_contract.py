@@ -20,8 +20,7 @@ from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import ONE_THREAD
 from dplasso.selection.contract import granularity, rebuild, select, update_many
 from frank_wolfe.cases import argmax, forced, random_transcript, small_problem, watch
-from selection.distance import IMPLIED, implied, total_variation
-from selection.invariants import check, first_largest
+from selection.invariants import IMPLIED, check, first_largest, implied, total_variation
 from selection.structures import EXACT, PAPER, STEEP, STRUCTURES, WEIGHTED, histories
 
 

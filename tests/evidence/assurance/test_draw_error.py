@@ -16,7 +16,7 @@ from dplasso.privacy.exponential_mechanism import EXPONENT_SLACK, SAMPLING_ERROR
 from dplasso.selection.registry import make_selector
 from neighbours import BOUND, common_records, moved_by
 from replay import inputs
-from selection.distance import IMPLIED, implied, total_variation
+from selection.invariants import IMPLIED, implied, total_variation
 
 N_STEPS = 12
 

@@ -22,14 +22,7 @@ from neighbours import (
     in_form,
     pairs,
 )
-from replay import (
-    DECLARED,
-    compare_inputs,
-    differences,
-    inputs,
-    random_transcript,
-    record,
-)
+from replay import DECLARED, compare_inputs, differences, inputs, random_transcript, record
 
 N_STEPS = 12
 # Where one form of the data is enough.

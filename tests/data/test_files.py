@@ -1,4 +1,4 @@
-"""Text files as streams of whole lines, plain or compressed."""
+"""Names and patterns of data files; text files as streams of whole lines, plain or compressed."""
 
 import bz2
 import gzip
@@ -10,10 +10,62 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso.data import source_files
 from dplasso.data.formats import read_data
-from dplasso.data.source_files import line_blocks
+from dplasso.data.source_files import expand, line_blocks, source_files
 from dplasso.errors import DataError
+
+
+@pytest.fixture
+def some_files(tmp_path, monkeypatch):
+    for name in ("part-10.svm", "part-2.svm", "part-1.svm", "other.npz", "odd[1].svm", "odd1.svm"):
+        (tmp_path / name).write_text("1 1:1\n")
+    (tmp_path / "part-3.svm").mkdir()
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "deep" / "er" / "part-4.svm").write_text("1 1:1\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        ("part-1.svm", ["part-1.svm"]),
+        ("missing.svm", ["missing.svm"]),  # said so when it is opened
+        ("part-*.svm", ["part-1.svm", "part-2.svm", "part-10.svm"]),
+        ("part-?.svm", ["part-1.svm", "part-2.svm"]),
+        (["part-2.svm", "part-1*.svm"], ["part-2.svm", "part-1.svm", "part-10.svm"]),
+        ("odd[1].svm", ["odd[1].svm"]),
+        ("odd[12].svm", ["odd1.svm"]),
+        ("deep/**/part-*.svm", ["deep/er/part-4.svm"]),
+    ],
+)
+def test_names_and_patterns(some_files, paths, expected):
+    assert [str(path) for path in expand(paths)] == expected
+
+
+@pytest.mark.parametrize(
+    ("paths", "problem"),
+    [
+        ("none-*.svm", r"none-\*\.svm: no file matches this pattern"),
+        ([], "no data file was passed"),
+        (["part-1.svm", "./part-1.svm"], "part-1.svm: the file is named twice"),
+        (["part-*.svm", "part-2.svm"], "part-2.svm: the file is named twice"),
+    ],
+)
+def test_no_file_and_a_file_twice(some_files, paths, problem):
+    with pytest.raises(DataError, match=problem):
+        expand(paths)
+
+
+def test_files_are_looked_up_once(some_files):
+    files = source_files("part-*.svm")
+    assert source_files(files) is files
+    assert (files.before(2), files.total) == (12, 18)
+    assert files.name == "part-1.svm and 2 more"
+    assert source_files("part-1.svm").name == "part-1.svm"
+    with pytest.raises(DataError, match=r"/dev/null is not a file but a pipe or device"):
+        source_files("/dev/null")
+
 
 TEXT = b"".join(b"%d %d:0.5 %d:1\n" % (1 - 2 * (i % 2), i % 7 + 1, i % 5 + 9) for i in range(2000))
 
@@ -104,7 +156,7 @@ def test_blocks_are_whole_lines_of_the_file(tmp_path_factory, text):
 
 
 def test_a_line_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(source_files, "MAX_LINE_BYTES", 10_000)
+    monkeypatch.setattr("dplasso.data.source_files.MAX_LINE_BYTES", 10_000)
     path = tmp_path / "data.svm"
     path.write_text("1 1:1\n" + "1" * 20_000 + "\n")
     with pytest.raises(DataError, match=r"data\.svm: a line is longer than 10,000 bytes"):

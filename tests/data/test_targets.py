@@ -1,10 +1,13 @@
-"""Labels: two or more classes, declared or taken from the data."""
+"""Labels and numbers to predict, and names of people as hashes: who is who, and who is nobody."""
 
 import numpy as np
+import pyarrow
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dplasso.data.formats import read_data
 from dplasso.data.labels import classes_of, encode_targets, numbers_of
+from dplasso.data.people import hash_people, number_people
 from dplasso.errors import DataError
 
 
@@ -107,18 +110,51 @@ def test_declared_classes_must_differ(declared):
         encode_labels(np.array([0, 1]), declared)
 
 
-def test_text_labels_of_svmlight_are_refused(tmp_path):
-    path = tmp_path / "mail.svm"
-    path.write_text("# mail\n1 1:1\nham 2:1 # x\n")
-    with pytest.raises(DataError, match="line 3: the label is not a number; write labels as numb"):
-        read_data(path)
+def place(row):
+    return f"row {row + 1}"
 
 
-def test_the_first_wrong_line_is_named_whatever_is_wrong_with_it(tmp_path):
-    path = tmp_path / "mail.svm"
-    wrong = ["eggs 1:1", "0 1:x", "0 1:1e39"]
-    for first in wrong:
-        for second in wrong:
-            path.write_text(f"\n1 1:1\n{first}\n0 1:1\n{second}\n")
-            with pytest.raises(DataError, match="line 3: "):
-                read_data(path)
+TEXTS = st.sampled_from(["ann", "bob", "Ann", "\ud800", "7", "07", "ann ", "ann\0"])
+NUMBERS = st.sampled_from([7, 7.0, 8, 2**60, 2**60 + 1, 2**63, 10**40, -7])
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=30) | st.lists(NUMBERS, min_size=1, max_size=30))
+def test_rows_are_one_person_s_iff_their_names_are_equal(names):
+    hashes, kind = hash_people(names, place)
+    assert kind == ("texts" if isinstance(names[0], str) else "whole numbers")
+    numbers = number_people(hashes)
+    same = [[one == other for other in names] for one in names]
+    assert (numbers[:, None] == numbers[None, :]).tolist() == same
+    # In chunks, as files are read.
+    chunks = [hash_people(names[k : k + 3], place, kind)[0] for k in range(0, len(names), 3)]
+    np.testing.assert_array_equal(np.concatenate(chunks), hashes)
+
+
+def test_both_halves_of_a_hash_count():
+    hashes = np.array([1, 5, 1, 6, 2, 5, 1, 5])
+    first, second, third, again = number_people(hashes).tolist()
+    assert len({first, second, third}) == 3
+    assert again == first
+
+
+@pytest.mark.parametrize(
+    "name", [None, "", "  ", np.nan, np.inf, 1.5, 2.0**53, True, b"ann", [1], 7, 7.0]
+)
+def test_whoever_is_nobody_is_refused_and_not_quoted(name):
+    with pytest.raises(DataError, match=r"^row 2: .*; use ") as refusal:
+        hash_people(["ann", name], place)
+    assert "ann" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("before", ["texts", "whole numbers"])
+def test_a_kind_holds_for_all_chunks(before):
+    other = ["7"] if before == "whole numbers" else [7]
+    with pytest.raises(DataError, match=f"row 1: .* than ids before it \\({before}\\)"):
+        hash_people(other, place, before)
+
+
+def test_a_column_of_narrow_floats_is_not_trusted_beyond_what_they_hold():
+    with pytest.raises(DataError, match="row 2: a floating-point number"):
+        hash_people(pyarrow.array([1, 2.0**24], pyarrow.float32()), place)
+    with pytest.raises(DataError, match=r"row 1: a value of type bool"):
+        hash_people(pyarrow.array([True, False]), place)
