@@ -1,5 +1,11 @@
 """Settings and data shared by all tests."""
 
+import os
+
+# Before numpy is imported: the threads of small products wait for each other, and other tests run.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 from hypothesis import settings
