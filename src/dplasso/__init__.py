@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dplasso.estimators.regressors import DPLasso as DPLasso
     from dplasso.estimators.regressors import DPLinearRegression as DPLinearRegression
     from dplasso.estimators.load import load as load, save as save, top_features as top_features
-    from dplasso.estimators.onnx_graph import to_onnx as to_onnx
+    from dplasso.estimators.export import to_onnx as to_onnx
     from dplasso.estimators.record_wise import record_wise as record_wise
     from dplasso.estimators.cost import privacy_cost as privacy_cost
     from dplasso.estimators.cost import weakest_association as weakest_association
@@ -63,7 +63,7 @@ _HOMES = {
     "load": "estimators.load",
     "record_wise": "estimators.record_wise",
     "save": "estimators.load",
-    "to_onnx": "estimators.onnx_graph",
+    "to_onnx": "estimators.export",
     "top_features": "estimators.load",
     "open_store": "data.store",
     "privacy_cost": "estimators.cost",

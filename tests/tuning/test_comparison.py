@@ -46,7 +46,7 @@ def test_no_row_and_no_exchange_move_more_than_the_noise_is_made_for():
     losses = [0.0, 1e-10, 2.0**-33, 0.1, 0.3, 0.5, 0.9999999999, 1.0, math.nan, -5.0, 7.0]
     rows = [one_row(a, b) for a, b in itertools.product(losses, losses)]
     rows += [one_row(0.0, b) for b in np.linspace(0.0, 1.0, 101)]
-    assert 0.99 < max(math.hypot(*row) for row in rows) / UNIT <= _PAIRED.one_share
+    assert 0.99 < max(math.hypot(*row) for row in rows) / UNIT <= 1.0
     squares = max(
         sum((a - b) ** 2 for a, b in zip(*pair, strict=True))
         for pair in itertools.combinations(rows, 2)
@@ -119,7 +119,6 @@ def test_each_model_takes_rows_in_its_own_way():
     )
     found = private_comparison(a, b, texts, y.astype(int), 20.0)
     assert found.better == "a"
-    assert found.models == (a[-1].model_.digest, b[-1].model_.digest)
 
 
 def test_the_ledger_is_charged_once(tmp_path):

@@ -31,8 +31,6 @@ class PrivateComparison:
         Confidence interval that covers both the noise and the sampling error.
     privacy : PrivacyStatement
         The guarantee for the rows that were scored.
-    models : tuple of str
-        Digests of `a` and `b`; empty for third-party models.
     """
 
     metric: str
@@ -41,7 +39,6 @@ class PrivateComparison:
     high: float
     confidence: float
     privacy: PrivacyStatement
-    models: tuple[str, str] = ("", "")
 
     @property
     def better(self) -> str | None:
@@ -51,8 +48,7 @@ class PrivateComparison:
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as JSON values."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        values |= {"better": self.better, "models": list(self.models)}
-        return values | {"privacy": self.privacy.to_dict()}
+        return values | {"better": self.better, "privacy": self.privacy.to_dict()}
 
     def __str__(self) -> str:
         """Return the comparison in words."""
@@ -160,8 +156,7 @@ def compared(
         **paid,
     )
     value, low, high = (span(a.target) * number for number in scorer.estimate(sums))
-    confidence, models = float(scorer.confidence), (a.digest, b.digest)
-    return PrivateComparison(a.metric, value, low, high, confidence, statement, models)
+    return PrivateComparison(a.metric, value, low, high, float(scorer.confidence), statement)
 
 
 def _check_pair(a: Scored, b: Scored) -> None:

@@ -4,8 +4,6 @@ BLAS chooses the order of a sum by the number of rows and the place of a row amo
 row can change the last bit of other rows' margins, and the classes of all that are at a threshold.
 
 - *Models of this package* compute margins with a kernel that sums a row's entries in stored order.
-- *Linear models of scikit-learn* use the same kernel. A copy of the model with the identity matrix
-  as coefficients then converts the margins to predictions, exactly in any order.
 - *Decision trees and forests* predict all rows in one call, because they only compare entries with
   thresholds. Joblib runs sequentially, because threads would sum trees as they finish.
 - *Any other model* predicts one row per call.
@@ -15,7 +13,6 @@ separately (`_BY_ENTRY`). Otherwise the whole pipeline predicts one row per call
 """
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,8 +25,6 @@ from sklearn.utils import _safe_indexing
 from dplasso.errors import DataError, is_ours, of_a_stranger
 from dplasso.estimators.record_wise import chosen, every_step, split
 from dplasso.fit.records import LocalRecords
-from dplasso.matrix.unit_rows import by_rows, unit_row_margins
-from dplasso.runtime.threads import ONE_THREAD
 
 # Models of scikit-learn that compare entries; a subclass of another package may predict otherwise.
 _COMPARING = {
@@ -37,7 +32,6 @@ _COMPARING = {
     for kind in ("DecisionTree", "Dummy", "ExtraTree", "ExtraTrees", "RandomForest")
     for target in ("Classifier", "Regressor")
 }
-_LINEAR = ("sklearn.linear_model.", "sklearn.svm.", "sklearn.discriminant_analysis")
 # Steps of scikit-learn that process each entry separately, or each sparse row in its own order.
 _BY_ENTRY = {
     *("CountVectorizer", "DictVectorizer", "FeatureHasher", "HashingVectorizer"),
@@ -53,9 +47,7 @@ def isolated(model: Any) -> Any:
     model = chosen(model)
     if is_ours(model):
         return model
-    if _is_sklearn(model, _COMPARING):
-        return _Sequential(model)
-    return _Linear(model) if _linear(model) else _OneByOne(model)
+    return _Sequential(model) if _is_sklearn(model, _COMPARING) else _OneByOne(model)
 
 
 def isolate(model: Any, X: Any, rows: LocalRecords) -> tuple[Any, LocalRecords]:
@@ -67,17 +59,10 @@ def isolate(model: Any, X: Any, rows: LocalRecords) -> tuple[Any, LocalRecords]:
     steps, last = split(model)
     if steps is None:
         return model, rows
-    last = chosen(last)
-    at_once = _is_sklearn(last, _COMPARING) or _linear(last)
-    if is_ours(last) or (at_once and all(_by_entry(step) for _, step in every_step(steps))):
+    last, at_once = chosen(last), all(_by_entry(step) for _, step in every_step(steps))
+    if is_ours(last) or (_is_sklearn(last, _COMPARING) and at_once):
         return last, rows
     return _OneByOne(model, X), replace(rows, X=np.arange(len(rows.y), dtype=np.float64)[:, None])
-
-
-def _linear(model: Any) -> bool:
-    return type(model).__module__.startswith(_LINEAR) and {"coef_", "intercept_"} <= set(
-        vars(model)
-    )
 
 
 def _is_sklearn(step: Any, names: set[str]) -> bool:
@@ -107,36 +92,6 @@ class _Sequential:
 
     def _of(self, method: str, X: Any) -> NDArray[Any]:
         return np.asarray(getattr(self.model, method)(X))
-
-
-class _Linear(_Sequential):
-    """Predictions of a linear model of scikit-learn from margins of this package's kernel."""
-
-    def _of(self, method: str, X: Any) -> NDArray[Any]:
-        coefficients = self.model.coef_
-        coefficients = getattr(coefficients, "toarray", lambda: np.asarray(coefficients))()
-        n_outputs = 1 if coefficients.ndim == 1 else len(coefficients)
-        of_margins = copy(self.model)
-        of_margins.coef_ = np.ones(1) if coefficients.ndim == 1 else np.eye(n_outputs)
-        of_margins.intercept_ = np.zeros_like(self.model.intercept_, dtype=np.float64)
-        of_margins.n_features_in_ = n_outputs
-        vars(of_margins).pop("feature_names_in_", None)
-        margins = _margins(X, coefficients.reshape(n_outputs, -1), self.model.intercept_)
-        with np.errstate(over="ignore"):
-            return np.asarray(getattr(of_margins, method)(margins))
-
-
-def _margins(X: Any, coefficients: NDArray[Any], intercept: Any) -> NDArray[np.float64]:
-    """Return the margins of rows, shape (N, K); infinite margins become the largest number."""
-    n_outputs, n_features = coefficients.shape
-    if X.shape[1] != n_features:
-        raise DataError(f"X has {X.shape[1]:,} columns, but the model was fitted on {n_features:,}")
-    weights = np.ascontiguousarray(coefficients.T, dtype=np.float64)
-    weights = weights[:, 0].copy() if n_outputs == 1 else weights
-    offset = np.broadcast_to(np.asarray(intercept, dtype=np.float64), n_outputs).copy()
-    rows = by_rows(X, 1)
-    margins = unit_row_margins(rows, weights, np.ones(X.shape[0]), offset, ONE_THREAD)
-    return np.nan_to_num(margins.reshape(-1, n_outputs), nan=0.0)
 
 
 @dataclass(frozen=True)

@@ -109,9 +109,9 @@ def private_score(
     Parameters
     ----------
     model : estimator
-        A fitted model. Linear models, trees and forests of scikit-learn predict quickly; other
-        models predict one row per call (docs/scores.md). In a pipeline with a model of this
-        package, the other steps must not learn anything (docs/howto-pipelines.md).
+        A fitted model. Models of this package, and trees and forests of scikit-learn, predict
+        quickly; others predict one row per call (docs/scores.md). In a pipeline with a model of
+        this package, the other steps must not learn anything (docs/howto-pipelines.md).
     X : sparse or dense matrix, shape (N, D), or a store
         The rows; for a pipeline, the input of its first step.
     y : array-like, shape (N,) or (N, L), default=None
