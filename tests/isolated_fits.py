@@ -34,6 +34,7 @@ from dplasso.checkpoint import fit_with_checkpoints
 from dplasso.cluster import InProcessEngine, ThreadEngine
 from dplasso.fit import column_plan
 from dplasso.model.linear import MatchedPrior
+from dplasso.phases.inference import MOST_COLUMNS
 from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_CLASSES
 from dplasso.tuning.metrics import METRICS
 from isolated_records import (
@@ -140,7 +141,9 @@ def _common(choices: Choices, n_rows: int) -> dict[str, Any]:
     return options
 
 
-def _descent(choices: Choices, name: str, way: str, options: dict[str, Any]) -> None:
+def _descent(
+    choices: Choices, name: str, way: str, n_columns: int, options: dict[str, Any]
+) -> None:
     options["max_weights"] = choices.pick("most-weights", (None, None, 3))
     options["row_norm"] = choices.pick("row-norm", ("unit", "unit", 2.0))
     from_prior = {"prior", "public_data"} & set(options)
@@ -150,6 +153,7 @@ def _descent(choices: Choices, name: str, way: str, options: dict[str, Any]) -> 
         if weighs == "balanced" and not from_prior:
             options["class_weight"] = "balanced"
     plain = options["max_weights"] is None and "class_weight" not in options and not from_prior
+    plain &= n_columns <= MOST_COLUMNS
     if plain and name in ("two classes", "numbers"):
         options |= choices.pick("intervals", ({}, {"infer": "all", "row_norm": 2.0}))
     by_class = options.get("class_weight") == "balanced"
@@ -189,7 +193,7 @@ def _fit_trial(kind: str, choices: Choices) -> "Trial":
     if table_of is not LOOPS:
         options |= _start(choices, name, n_classes, n_columns)
     if table_of is ESTIMATORS:
-        _descent(choices, name, way, options)
+        _descent(choices, name, way, n_columns, options)
         may = options["row_norm"] == "unit" and form not in IN_PARTS
         if may and choices.pick("public-rows", (False, False, True)):
             options["public_rows"] = _directions(n_columns)
