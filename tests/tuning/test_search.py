@@ -411,7 +411,7 @@ class TestAsInScikitLearn:
         ("estimators", "grid", "words"),
         [
             ([], {}, "empty list"),
-            ([DPLasso(), DPLassoClassifier()], {}, "must agree on what they predict"),
+            ([DPLasso(), DPLassoClassifier()], {}, "must all predict classes, or numbers"),
             (
                 [DPLassoClassifier(neighbors="replace-one"), DPLassoClassifier()],
                 {},

@@ -27,7 +27,7 @@ from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema
 from dplasso.encoding.suggest import coverage_notes
 from dplasso.estimators.base import PrivateLinearModel
-from dplasso.estimators.fitting import method_of, raw_numbers
+from dplasso.estimators.fitting import method_of
 from dplasso.estimators.margins import with_odds
 from dplasso.fit.records import store_of
 from dplasso.fit.run import Hooks
@@ -207,8 +207,6 @@ def _trained(
         if "classes" in (params := estimator.get_params()):
             classes = np.unique(train.y) if params["classes"] is None else params["classes"]
             numbers_in(test.source, test.y, classes)
-    if engine is None and (hint := raw_numbers(train.X)):
-        output.note(hint)
     hooks = Hooks(
         checkpoints=kept.begin, cautioned=output.cautions, known_records=int(train.X.shape[0])
     )

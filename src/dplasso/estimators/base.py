@@ -151,11 +151,7 @@ class PrivateLinearModel(BaseEstimator):
         Returns
         -------
         WeightsDisplay
-
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
+            The picture; MissingExtraError without matplotlib.
         """
         return WeightsDisplay(self.top_features(count)).plot(ax)
 
@@ -170,13 +166,12 @@ class PrivateLinearModel(BaseEstimator):
         Returns
         -------
         CurvesDisplay
+            The pictures; MissingExtraError without matplotlib.
 
         Raises
         ------
         ValueError
             If the model has no such numbers.
-        MissingExtraError
-            If matplotlib is not installed.
         """
         return CurvesDisplay(self.curves()).plot(ax)
 

@@ -1,4 +1,4 @@
-"""Fit an estimator: warnings about its columns, the fit, and the fitted attributes."""
+"""Fit an estimator: a warning about its columns, the fit, and the fitted attributes."""
 
 import math
 import os
@@ -16,51 +16,20 @@ from dplasso.cluster import Engine
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.fit.descent import GradientDescent
 from dplasso.fit.method import Method
-from dplasso.fit.records import Records, checked_weights, local_records, store_of
+from dplasso.fit.records import Records, checked_weights, local_records
 from dplasso.fit.run import Hooks, run
 from dplasso.fit.task import Labels
 from dplasso.frank_wolfe.transcript import Transcript
-from dplasso.matrix.compressed import checked
 from dplasso.model import Model
 from dplasso.model.inference import inference_of
 from dplasso.model.linear import counted_records, steps_of
 from dplasso.model.weights import linear_part
 from dplasso.phases.releases import Drawn
-from dplasso.privacy.wording import FOR_THE_CURATOR
 from dplasso.runtime.compilation import announce_compilation, say_once
 from dplasso.runtime.progress import SILENT, progress_bar, say
 
-# A column of raw numbers has a mean entry above this many medians, among the first records.
-_ROWS, _TYPICAL = 2_000, 10.0
 # Nobody declares more columns than this by hand with the same name before the underscore.
 _MOST_DECLARED = 50
-
-
-def raw_numbers(X: Any, names: NDArray[Any] | None = None) -> str | None:
-    """Return a hint for the curator about a column of raw numbers, such as an age in years."""
-    store, n_rows = store_of(X), min(_ROWS, X.shape[0])
-    rows: Any = X if store is None else store.rows
-    if store is None and getattr(X, "format", "") != "csr":
-        rows = csr_array(checked(X)[:_ROWS])
-    values = rows.data if store is None else rows.values
-    end = int(rows.indptr[: n_rows + 1][-1])
-    columns, sizes = rows.indices[:end], np.abs(values[:end])
-    # A store has no values if all are equal, and the fit refuses damaged rows.
-    if not 0 < columns.size == sizes.size or not 0 <= columns.min() <= columns.max() < X.shape[1]:
-        return None
-    distinct, place = np.unique(columns, return_inverse=True)
-    counts = np.bincount(place)
-    means = np.bincount(place, sizes) / counts
-    (large,) = np.nonzero((means > _TYPICAL * np.median(sizes)) & (2 * counts >= n_rows))
-    if not large.size:
-        return None
-    column = int(distinct[large[np.argmax(means[large])]])
-    name = f"Column {column:,} (from 0)" if names is None else f"Column {str(names[column])!r}"
-    return (
-        f"{name} has much larger entries than the others, which hardly count beside it. Raw "
-        "numbers need public ranges: declare them in a schema (docs/tables.md). "
-        f"{FOR_THE_CURATOR}"
-    )
 
 
 def warn_of_undeclared_names(names: NDArray[Any] | None) -> None:
@@ -121,8 +90,6 @@ def fit_estimator(
         records: Records
         if engine is None:
             local = local_records(estimator, X, y, takes_matrix=isinstance(method.targets, Labels))
-            if estimator.verbose and (hint := raw_numbers(local.X, local.feature_names)):
-                say(hint)
             if sample_weight is not None:
                 weights = checked_weights(sample_weight, len(local.y), method.is_private)
                 local = replace(local, weights=weights)

@@ -31,7 +31,7 @@ from dplasso.losses.targets import Targets, count_classes, targets_of
 from dplasso.matrix.compressed import without_duplicates, working_dtype
 from dplasso.matrix.orientations import Design, check_row_count
 from dplasso.matrix.starting import StartingModel, StartingRows
-from dplasso.privacy.wording import FOR_THE_CURATOR, warn_once
+from dplasso.privacy.wording import warn_once
 from dplasso.runtime.threads import Threads
 
 if TYPE_CHECKING:
@@ -254,7 +254,8 @@ def checked_weights(sample_weight: ArrayLike, n_rows: int, is_private: bool) -> 
         warn_once(
             "`sample_weight` holds weights above 1, which were clipped to 1, because no row of a "
             "private fit counts for more than one record. Divide all weights by a public upper "
-            f"limit, for example `sample_weight / limit`. {FOR_THE_CURATOR}",
+            "limit, for example `sample_weight / limit`. This remark comes from looking at the "
+            "records: it is for you, not for release.",
             UserWarning,
             stacklevel=6,
         )

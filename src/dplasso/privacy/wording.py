@@ -31,8 +31,6 @@ LABELS_ALONE = (
 )
 _THIS = {"score": "this score", "edges": "these edges"}
 GREEN, AMBER, RED = "green", "amber", "red"
-# Ends what is said of the records themselves, without noise.
-FOR_THE_CURATOR = "This remark comes from looking at the records: it is for you, not for release."
 # Above these an epsilon is amber, and red.
 _EPSILON = 3.0, 10.0
 # The same for delta times the number of records; and red where that number is not known.

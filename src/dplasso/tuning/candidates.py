@@ -35,6 +35,8 @@ _NOT_TUNED = (
     *("epsilon", "delta", "neighbors", "rows_per_person", "classes"),
     *("random_state", "ledger", "verbose"),
 )
+# Parameters that several estimators must agree on.
+_SHARED = ("neighbors", "rows_per_person", "classes", "target_bounds")
 _ATTEMPTS = 40
 # The search for an epsilon ends when it uses this share of the allowed cost.
 _ENOUGH = 1.0 - 1e-6
@@ -62,28 +64,18 @@ def estimators_of(estimator: Any) -> list[Any]:
                 f"`estimator` must be an estimator of dplasso, or a list of them, got "
                 f"{type(each).__name__}; in a pipeline, the search is the last step"
             )
-    first, *others = map(_shared_settings, estimators)
-    for other in others:
-        for name, value in other.items():
-            if value != first[name]:
+    first = estimators[0]
+    for other in estimators[1:]:
+        if is_regressor(first) != is_regressor(other):
+            raise ParameterError("the estimators of a search must all predict classes, or numbers")
+        for name in _SHARED:
+            values: list[Any] = [getattr(each, name, None) for each in (first, other)]
+            if not np.array_equal(*values):
                 raise ParameterError(
-                    f"the estimators of a search must agree on {name}, but have "
-                    f"{first[name]!r} and {value!r}"
+                    f"the estimators of a search must agree on {name}, but have {values[0]!r} and "
+                    f"{values[1]!r}"
                 )
     return estimators
-
-
-def _shared_settings(estimator: Any) -> dict[str, Any]:
-    classes, kind = None, "numbers" if is_regressor(estimator) else "classes"
-    if getattr(estimator, "classes", None) is not None:
-        classes = list(estimator.classes)
-    return {
-        "what they predict (classes or numbers)": kind,
-        "neighbors": estimator.neighbors,
-        "rows_per_person": estimator.rows_per_person,
-        "classes": classes,
-        "target_bounds": getattr(estimator, "target_bounds", None),
-    }
 
 
 def list_candidates(estimator: Any, grid: Any, delta: float) -> list[Candidate]:

@@ -1,7 +1,7 @@
 """Compare two models privately, by one release of their paired differences."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from os import PathLike
 from typing import Any
 
@@ -47,8 +47,7 @@ class PrivateComparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as JSON values."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return values | {"better": self.better, "privacy": self.privacy.to_dict()}
+        return asdict(self) | {"better": self.better, "privacy": self.privacy.to_dict()}
 
     def __str__(self) -> str:
         """Return the comparison in words."""

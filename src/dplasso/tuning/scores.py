@@ -1,7 +1,7 @@
 """Private scores: the quality of a model's predictions, with noise that protects every row."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from typing import Any
 
@@ -72,10 +72,7 @@ class PrivateScore:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score as JSON values."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in ("curve", "by_class"):
-            values[name] = [asdict(entry) for entry in values[name]]
-        return values | {"privacy": self.privacy.to_dict()}
+        return asdict(self) | {"privacy": self.privacy.to_dict()}
 
     def __str__(self) -> str:
         """Return the score in words, and the score of each class below it."""
