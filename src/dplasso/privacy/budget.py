@@ -60,11 +60,10 @@ NO_DRAWS = Draws()
 class Budget:
     """How a fit is private, and what that costs; made of public parameters alone.
 
-    `draws`: the most random draws of the fit. `n_iter`: the most steps. `mu`: of all shares
-    together, infinite without privacy. `sampling_delta`: the part of `delta` for the inexactness of
-    draws. `ratio_error`: what rounding adds to a log-ratio. `leak`: why no fit with it is private.
-    `plain_sum`: whether vertices may be accounted by the sum of their eps0. `before`: the mu of
-    earlier releases.
+    `draws`, `n_iter`: the most random draws and steps. `mu`: of all shares together, infinite
+    without privacy. `sampling_delta`: part of `delta` for inexact draws. `ratio_error`: what
+    rounding adds to a log-ratio. `leak`: why no fit with it is private. `plain_sum`: whether the
+    eps0 of vertices may be summed. `before`: the mu of earlier releases.
     """
 
     epsilon: float

@@ -33,8 +33,7 @@ class SelectionRule:
     """The distribution that a selection structure has to draw from.
 
     `exponent`: log-weight per fixed-point unit of alpha, infinite for the argmax. `laplace`: scale
-    of the paper's noise in these units. `spread`: by what factor weights in one group may differ,
-    which changes no probability.
+    of the paper's noise. `spread`: how much weights in one group may differ.
     """
 
     mechanism: str

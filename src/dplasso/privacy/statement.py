@@ -94,10 +94,10 @@ class PrivacyStatement:
     is_private : bool
         Whether the released model is (epsilon, delta)-differentially private.
     epsilon : float
-        What the accountant reports as spent, natural logarithm units; infinite where there is no
-        guarantee. For a seeded run: what the same run would have spent without the seed.
+        What was spent; infinite without a guarantee. For a seeded run, what it would have spent
+        without the seed.
     epsilon_requested, delta : float
-        What was asked for: `epsilon` is never more, and may be exceeded with probability `delta`.
+        What was asked for; `epsilon` is never more.
     neighbors : {"add-remove", "replace-one", "label"}
         Which data sets the guarantee compares.
     mechanism : {"exponential", "gaussian", "exponential and gaussian", "paper", "none"}
@@ -105,8 +105,8 @@ class PrivacyStatement:
     accountant : str
         How the costs were added up; empty if they were not.
     mu : float
-        What all releases together may spend: they are ``mu``-Gaussian differentially private where
-        all their noise is Gaussian, and ``mu**2 / 2``-zCDP otherwise. Infinite if not private.
+        What all releases together spend: ``mu``-GDP if all noise is Gaussian, else ``mu**2 /
+        2``-zCDP. Infinite if not private.
     steps : int
         Number of steps of all releases together, at most.
     sampling_delta : float
@@ -120,25 +120,21 @@ class PrivacyStatement:
     reasons : tuple of str
         Why the fit is not private; empty if it is.
     rows_per_person : int
-        Rows of one person that the guarantee covers together.
+        Rows of one person that the guarantee covers.
     records : {"not used", "given as public", "counted privately", "counted privately by class"}
         How the number of records entered the settings.
     n_classes : int
         Number of classes, 0 for a regression.
     target_bounds : tuple of float or None
-        Public interval of the targets of a regression; they were clipped to it.
+        Public interval of the targets of a regression.
     epsilon_by_rows : dict of str to float
-        The epsilon of somebody with 2, 5 or 10 times as many rows as the guarantee covers, at the
-        same delta.
+        The epsilon of a person with 2, 5 or 10 times as many rows as the guarantee covers.
     about : {"model", "score", "edges"}
         What the statement is about.
-    prior : str
-        The public model that the fit started from, and its digest; empty for none.
-    public_rows : str
-        The public rows without labels that the fit used, and the digest of their geometry; empty
-        for none.
+    prior, public_rows : str
+        The public model and the public rows that the fit used, with digests; empty for none.
     many_labels : bool
-        Whether a record has or has not each of `n_classes` labels; otherwise it is in one class.
+        Whether a record may have any subset of `n_classes` labels.
     """
 
     is_private: bool
@@ -188,12 +184,7 @@ class PrivacyStatement:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "PrivacyStatement":
-        """Return the statement that `to_dict` was asked for.
-
-        Parameters
-        ----------
-        values : mapping
-            Exactly the entries that `to_dict` gives.
+        """Return the statement from which `to_dict` made these entries.
 
         Raises
         ------

@@ -208,10 +208,9 @@ class Caution(NamedTuple):
     sentence : str
         What is wrong, and what would be right.
     warning : type or None
-        What a fit in Python warns with; None where it does not: of a delta or an epsilon that is
-        amber, and of a fit that was asked for without noise.
+        What a fit in Python warns with; None if it does not warn.
     once : bool
-        Whether a process warns of it once, however many fits it makes.
+        Whether a process warns of it only once.
     """
 
     level: str
@@ -234,17 +233,15 @@ def cautions_of(
     ----------
     n_records : float, optional
         The number of records, public or counted privately.
-    draft : bool, default=False
-        Whether the columns were made by a schema that was drafted from the data, and unedited.
-    unconfirmed : bool, default=False
-        Whether that schema was edited, but nobody has confirmed it.
+    draft, unconfirmed : bool, default=False
+        Whether the schema is an unedited draft from the data, or one that nobody has confirmed.
     classes : sequence, optional
-        The class labels. The caution lists those that were taken from the data.
+        The class labels, to be listed if they were taken from the data.
 
     Returns
     -------
     list of Caution
-        Level ("red" or "amber"), sentence, and what a fit in Python warns with.
+        Why the promise means less; empty if nothing is wrong.
     """
     if not statement.is_private:
         cautions = [_not_private(statement)]
