@@ -12,11 +12,7 @@ import scipy.sparse as sp
 
 from dplasso import DPFrankWolfeClassifier, DPLassoClassifier, DPLogisticRegression
 from dplasso.checkpoint import session as module
-from dplasso.checkpoint.session import (
-    fit_with_checkpoints,
-    read_checkpoint,
-    resume_fit,
-)
+from dplasso.checkpoint.session import fit_with_checkpoints, read_checkpoint, resume_fit
 from dplasso.errors import CheckpointError
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.files.disk import claim

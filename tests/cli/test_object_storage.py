@@ -11,15 +11,7 @@ import numpy as np
 import pytest
 
 import dplasso
-from cli.conftest import (
-    charged_to,
-    done,
-    found,
-    kept_in,
-    new_ledger,
-    opened,
-    refused,
-)
+from cli.conftest import charged_to, done, found, kept_in, new_ledger, opened, refused
 
 CLUSTER = ("--cluster", "threads")
 PAID = ("--epsilon", "20")

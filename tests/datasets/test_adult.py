@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, vstack
 
-from dplasso.datasets import (
-    ATTRIBUTES,
-    FEATURE_NAMES,
-    cross_name,
-    crosses,
-    load_adult,
-    n_crosses,
-)
+from dplasso.datasets import ATTRIBUTES, FEATURE_NAMES, cross_name, crosses, load_adult, n_crosses
 
 NUMBERS = {
     "age": [(17, 25), (26, 32), (33, 40), (41, 49), (50, 999)],

@@ -63,6 +63,7 @@ def test_a_store_is_opened_in_place_of_files(tmp_path):
     assert read_records(store).X.shape == (2, 2)
     for options, words in (
         ({"binarize": True}, "binarize cannot be combined with a store"),
+        ({"person_column": "patient"}, "person_column cannot be combined with a store"),
         ({"schema": SCHEMA}, "schema cannot be combined with a store"),
         ({"n_features": 3}, "has 2 columns, but n_features is 3"),
     ):

@@ -5,11 +5,10 @@ import shutil
 import numpy as np
 import pytest
 
-from data.store.reference import random_matrix
+from data.store.reference import block_source, random_matrix
 from data.store.test_damage import overwrite, repeat_a_column
 from dplasso import DPLassoClassifier, DPLogisticRegression, Ledger
 from dplasso.cluster import ThreadEngine
-from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.data.store import open_store, write_store
 from dplasso.errors import StoreError
 from dplasso.ledger import create_ledger
@@ -22,9 +21,8 @@ FLIPS = 12
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     path = tmp_path_factory.mktemp("whole") / "train.store"
-    X, person = random_matrix(60, 40, 0.2), np.repeat(np.arange(60) // 2, 2)
-    rows = RowBlock(X.indptr.astype(np.int64), X.indices, X.data, Y, person)
-    write_store(BlockSource("records", 40, lambda *_: iter([rows]), 60), path)
+    X, person = random_matrix(60, 40, 0.2), np.repeat(np.arange(30), 4).reshape(60, 2)
+    write_store(block_source(X, Y, step=60, people=person), path)
     return path
 
 

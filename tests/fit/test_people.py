@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -15,17 +16,18 @@ from dplasso import (
     DPLassoClassifier,
     DPLinearRegression,
     DPLogisticRegression,
+    PublicEncoder,
 )
 from dplasso.data.store import write_store
-from dplasso.encoding.files import encode_files, read_records
-from dplasso.encoding.parts import Categories, Number
+from dplasso.encoding.files import encode_files
+from dplasso.encoding.parts import Categories
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError
 from estimators.kinds import numbers
+from schemas import number
 
 CITIES = tuple(f"c{k}" for k in range(20))
-SCHEMA = Schema((Categories("city", CITIES), Number("age", bound=100.0)), "y")
-PEOPLE = {"schema": SCHEMA, "person_column": "patient"}
+SCHEMA = Schema((Categories("city", CITIES), number("age", bound=100.0)), "y")
 MODELS = {
     "few columns": DPLassoClassifier(20.0),
     "vertices": DPFrankWolfeClassifier(20.0, n_iter=10, l1_radius=3.0),
@@ -35,6 +37,13 @@ MODELS = {
     "linear": DPLinearRegression(20.0, target_bounds=(0, 1)),
     "replace-one": DPLogisticRegression(20.0, neighbors="replace-one"),
 }
+
+
+def people_of(paths, schema=SCHEMA, person="patient"):
+    """Return whose rows they are, as the files are read."""
+    source = encode_files(paths, schema, person_column=person).source
+    hashes = np.concatenate([block.people for block in source.blocks(1 << 20)])
+    return {tuple(one) for one in hashes.reshape(-1, 2)}
 
 
 def write(path, *, patients, **columns):
@@ -63,6 +72,12 @@ def table(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def arrays(table):
+    frame = pd.read_parquet(table)
+    return PublicEncoder(SCHEMA).transform(frame), frame["y"].to_numpy(), list(frame["patient"])
+
+
+@pytest.fixture(scope="module")
 def store(table, tmp_path_factory):
     records = encode_files(table, SCHEMA, person_column="patient")
     place = tmp_path_factory.mktemp("store") / "visits.store"
@@ -72,26 +87,25 @@ def store(table, tmp_path_factory):
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 @pytest.mark.parametrize("rows", [1, 2])
-def test_the_same_model_from_every_form(model, rows, table, store):
+def test_the_same_model_from_every_form(model, rows, arrays, store):
     model = sklearn.clone(model).set_params(rows_per_person=rows, random_state=4)
-    data = read_records(table, **PEOPLE)
-    first = sklearn.clone(model).fit(data.X, data.y, groups=data.people)
-    names = pq.read_table(table)["patient"].to_pylist()
-    again = sklearn.clone(model).fit(data.X, data.y, groups=names)
+    X, y, names = arrays
+    first = sklearn.clone(model).fit(X, y, groups=store.people)
+    again = sklearn.clone(model).fit(X, y, groups=names)
     np.testing.assert_array_equal(numbers(again), numbers(first))
     for given, labels in ((store, None), (store.X, store.y)):
         from_store = sklearn.clone(model).fit(given, labels)
         np.testing.assert_array_equal(numbers(from_store), numbers(first))
         assert from_store.privacy_ == first.privacy_
-    everything = sklearn.clone(model).fit(data.X, data.y)
+    everything = sklearn.clone(model).fit(X, y)
     assert not np.array_equal(numbers(everything), numbers(first))
 
 
-def test_weights_go_with_the_rows(table, store):
+def test_weights_go_with_the_rows(arrays, store):
     weights = np.random.default_rng(1).random(400)
     model = DPLogisticRegression(5.0, rows_per_person=2, random_state=0)
-    data = read_records(table, **PEOPLE)
-    first = sklearn.clone(model).fit(data.X, data.y, groups=data.people, sample_weight=weights)
+    X, y, names = arrays
+    first = sklearn.clone(model).fit(X, y, groups=names, sample_weight=weights)
     again = model.fit(store, sample_weight=weights)
     np.testing.assert_array_equal(numbers(first), numbers(again))
 
@@ -118,21 +132,18 @@ def test_stores_without_people_know_none(table, tmp_path):
     assert (store.people, store.knows_people) == (None, False)
 
 
-def test_what_does_not_say_whose_rows_they_are_is_refused(table, store, tmp_path):
+def test_what_does_not_say_whose_rows_they_are_is_refused(table, tmp_path):
     text = tmp_path / "a.svm"
     text.write_text("1 1:1\n0 2:1\n")
     for path, column, words in (
         (text, "qid", "does not say which person each row belongs to"),
-        (store.path, "patient", "person_column cannot be combined with a store"),
         (table, "nobody", "no column 'nobody'"),
         (table, "city", "column 'city' identifies people, so it cannot be"),
         (table, "y", "column 'y' identifies people, so it cannot be"),
     ):
         schema = SCHEMA if path == table else None
         with pytest.raises(DataError, match=words):
-            read_records(path, schema=schema, person_column=column)
-    with pytest.raises(DataError, match="does not say which person each row belongs to"):
-        encode_files(text, person_column="qid")
+            people_of(path, schema, column)
 
 
 @pytest.mark.parametrize(
@@ -143,16 +154,16 @@ def test_a_missing_name_is_told_with_its_place(tmp_path, suffix, row):
     with pytest.raises(
         DataError, match=f"column 'patient', {row}: a missing entry does not identify"
     ):
-        read_records(path, **PEOPLE)
+        people_of(path)
 
 
 def test_names_are_of_one_kind_in_all_files(tmp_path):
     texts = write(tmp_path / "a.jsonl", patients=["7", "8"])
     numbers = write(tmp_path / "b.jsonl", patients=[7])
     with pytest.raises(DataError, match=r"b.jsonl, column 'patient', line 1: the id has another"):
-        read_records([texts, numbers], **PEOPLE)
+        people_of([texts, numbers])
     large = write(tmp_path / "large.parquet", patients=[2.0**53, 1.0])
     with pytest.raises(DataError, match=r"column 'patient', row 1: a floating-point number"):
-        read_records(large, **PEOPLE)
+        people_of(large)
     exact = write(tmp_path / "exact.parquet", patients=[2**60, 2**60 + 1])
-    assert np.unique(read_records(exact, **PEOPLE).people).size == 2
+    assert len(people_of(exact)) == 2

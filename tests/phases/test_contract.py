@@ -1,13 +1,37 @@
-"""What every phase of every plan keeps to: it spends its share, and goes on where it was."""
+"""What every phase of every plan keeps to: its share, and its place; counts; public starts."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from scipy.stats import kstest
+from sklearn.metrics import roc_auc_score
 
-from dplasso.phases.contract import NO_SNAPSHOT, check_share
+from dplasso import DPLassoClassifier, DPLogisticRegression
+from dplasso.estimators.fitting import method_of
+from dplasso.phases import descend
+from dplasso.phases.contract import NO_SNAPSHOT, Fit, check_share
+from dplasso.phases.count import entering, levels, noisy_counts
 from dplasso.phases.released import Released
-from phases.cases import PLANS, Answers, Notes, at_the_door, begin, prepared, rows, small, walked
+from dplasso.phases.releases import Counted, Started
+from dplasso.privacy.randomness import random_stream
+from dplasso.runtime.threads import ONE_THREAD
+from gradient_descent.cases import stream
+from phases.cases import (
+    PLANS,
+    PRIOR,
+    Answers,
+    Notes,
+    at_the_door,
+    begin,
+    prepared,
+    rows,
+    small,
+    walked,
+)
+from recorder import recording
 
 each_plan = pytest.mark.parametrize("name", PLANS)
 # Of the exponent of a draw, withheld for its rounding.
@@ -161,3 +185,177 @@ def test_a_snapshot_of_another_plan_is_refused(name):
             shorter = {k: v[:-1] if v.ndim else v for k, v in one.steps.snapshot(3).items()}
             with pytest.raises(ValueError, match="weights is not one of"):
                 one.phase.begin(fit, one.before, mu, shorter)
+
+
+def test_vertices_and_refit_have_one_start():
+    """Found once; where no vertex is drawn the gradients find it."""
+    for name, place in (("lasso, prior", 2), ("prior", 2), ("prior of a short list", 2)):
+        taken, released, begun = walked(PLANS[name])
+        found = [k for k, one in enumerate(released.entries) if isinstance(one.release, Started)]
+        assert found == [place]
+        starts = [one.share for one in taken if one.phase.name == "start"]
+        assert sum(share > 0.0 for share in starts) == 1
+        assert "how much of the public model" in begun.statement.find("start").words
+
+
+def test_the_start_of_draws_has_noise_for_the_residuals_of_all_classes_together():
+    taken, _, begun = walked(PLANS["lasso, prior of three classes"])
+    (start,) = (one for one in taken if one.phase.name == "start" and one.noisy)
+    # The unit is that of a residual, which is at most 1/2.
+    moved = {sensitivity / 2.0**33 for sensitivity, *_ in start.noisy}
+    assert moved == {begun.statement.find("start").numbers["sensitivity"]} == {np.sqrt(2 / 3)}
+
+
+@pytest.mark.parametrize("kind", ["short list", "drawn"])
+def test_weights_of_few_columns_are_those_of_unit_rows(monkeypatch, kind):
+    """Without noise it is the same model, however rows are divided on the way."""
+    X, y = rows(PLANS["prior"], n_rows=400)
+    given = {"classes": (0, 1), "prior": PRIOR, "epsilon": np.inf, "max_weights": 4}
+    found = []
+    for length in (None, 1.0):
+        if length:
+            monkeypatch.setattr(descend, "reach_of", lambda *_: 1.0)
+        model = {"drawn": DPLassoClassifier, "short list": DPLogisticRegression}[kind](**given)
+        found.append(model.fit(X, y).decision_function(X))
+    assert np.corrcoef(*found)[0, 1] > 0.98
+    assert found[0] != pytest.approx(found[1], rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_a_good_start_survives_corrections_that_are_noise(epsilon):
+    """The start is of unit rows, and rows have 5 to 80 entries; draws find next to nothing."""
+    rng = np.random.default_rng(0)
+    lengths, truth = rng.integers(5, 80, 6_000), 8.0 * rng.normal(size=3_000)
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    X = sp.csr_array((np.ones(indptr[-1]), rng.integers(0, 3_000, indptr[-1]), indptr))
+    X.sum_duplicates()
+    X.data[:] = 1.0
+    margins = X @ truth / np.sqrt(X.sum(axis=1))
+    y = (rng.random(6_000) < 1.0 / (1.0 + np.exp(-margins))).astype(int)
+    prior = truth + 4.0 * rng.normal(size=3_000)
+    seen, kept = slice(0, 3_000), slice(3_000, None)
+    public = roc_auc_score(y[kept], X[kept] @ prior / np.sqrt(X[kept].sum(axis=1)))
+    both = []
+    for seed in range(4):
+        model = DPLassoClassifier(epsilon, 1e-6, classes=[0, 1], random_state=seed, prior=prior)
+        margins = model.fit(X[seen], y[seen]).decision_function(X[kept])
+        both.append(roc_auc_score(y[kept], margins))
+    # Single draws lose .002, with a standard deviation of .002.
+    assert np.mean(both) > public - 0.005
+
+
+def zipf(n_rows, n_columns, seed):
+    """Return rows of ten words, and a true model's labels."""
+    rng = np.random.default_rng(seed)
+    words = np.minimum(rng.zipf(1.5, (n_rows, 10)) - 1, n_columns - 1)
+    X = sp.csr_array(
+        (np.ones(words.size), words.ravel(), np.arange(0, words.size + 1, 10)),
+        shape=(n_rows, n_columns),
+    )
+    X.sum_duplicates()
+    return X
+
+
+@pytest.mark.parametrize("quality", ["good", "shrunk", "noise", "loud"])
+def test_a_start_does_no_harm(quality):
+    rng = np.random.default_rng(0)
+    X, truth = zipf(30_000, 300, 1), rng.normal(size=300)
+    margins = X @ truth
+    y = (rng.random(len(margins)) < 1.0 / (1.0 + np.exp(-margins))).astype(int)
+    noise = rng.normal(size=300)
+    prior = {
+        "good": truth + noise,
+        "shrunk": (truth + noise) / 5.0,
+        "noise": 2.0 * noise,
+        "loud": 1e5 * noise,
+    }[quality]
+    seen, kept = slice(0, 20_000), slice(20_000, None)
+
+    def auc(**given):
+        model = DPLogisticRegression(0.1, 1e-6, classes=[0, 1], random_state=2, **given)
+        return roc_auc_score(y[kept], model.fit(X[seen], y[seen]).decision_function(X[kept]))
+
+    alone, public = auc(), roc_auc_score(y[kept], X[kept] @ prior)
+    assert auc(prior=prior) > max(alone, public) - 0.01
+
+
+ALARM = 1e-6
+
+
+def counted(count, *rest):
+    """Return one noisy count."""
+    return float(noisy_counts([count], *rest)[0])
+
+
+def test_the_count_is_normal_around_the_number_of_records():
+    """Kolmogorov-Smirnov on 500 counts; with a false alarm once in a million."""
+    counts = [counted(10**6, 3, 0.2, stream(seed)) for seed in range(500)]
+    p = kstest((np.array(counts) - 10**6) / 15.0, "norm").pvalue
+    assert p > ALARM
+    # Noise of half, or of none.
+    assert kstest((np.array(counts) - 10**6) / 30.0, "norm").pvalue < ALARM
+    assert counted(17, 0, 0.2, stream()) == 17.0
+    assert counted(17, 3, math.inf, stream()) == 17.0
+
+
+def test_each_of_several_counts_has_noise_of_its_own():
+    counts = np.array([noisy_counts([500, 500, 500], 1.0, 0.2, stream(k)) for k in range(300)])
+    assert np.abs(np.corrcoef(counts.T) - np.eye(3)).max() < 0.3
+    for own in counts.T:
+        assert kstest((own - 500) / 5.0, "norm").pvalue > ALARM
+
+
+@pytest.mark.parametrize("sensitivity", [1, 10**6, 10**9])
+@pytest.mark.parametrize("mu", [1e-12, 1e-7, 1e-3])
+def test_a_count_under_huge_noise_moves_by_no_more_than_is_paid_for(sensitivity, mu):
+    """The value that noise is added to, in units of its standard deviation."""
+    with recording() as recorder:
+        for count in (1000, 1000 + sensitivity):
+            counted(count, sensitivity, mu, stream())
+    one, other = recorder.releases
+    assert (other.statistic[0] - one.statistic[0]) / one.scale <= mu * (1 + 1e-12)
+
+
+def test_a_count_is_at_least_one():
+    assert min(counted(1, 1, 0.01, stream(seed)) for seed in range(20)) == 1.0
+
+
+def test_parts_of_records_are_counted_like_records():
+    for mu in (math.inf, 0.5, 1e-7):
+        whole = counted(1000, 1.0, mu, stream())
+        assert counted(1000 << 20, 1.0, mu, stream(), 20) == whole
+    half = counted((1000 << 20) + (1 << 19), 1.0, 0.5, stream(), 20)
+    assert half - counted(1000, 1.0, 0.5, stream()) == pytest.approx(0.5)
+
+
+class TestEntering:
+    SPANS = ((16, 4, 20), (64, 20, 84), (16, 90, 106))
+
+    @pytest.mark.parametrize(
+        ("told", "n_outputs", "size"),
+        [
+            (0.0, 1, 20),
+            (79.0, 1, 20),
+            (80.0, 1, 52),
+            (80.0, 2, 20),
+            (2559.0, 1, 52),
+            (2560.0, 1, 116),
+        ],
+    )
+    def test_finer_levels_need_more_records_and_budget(self, told, n_outputs, size):
+        columns = entering(self.SPANS, 116, n_outputs, told)
+        assert columns.size == size
+        # What is in no span is always there.
+        assert {0, 3, 84, 89, 115} <= set(columns.tolist())
+
+
+def test_levels_follow_from_the_noisy_count_alone():
+    budget = DPLogisticRegression(1.0, classes=[0, 1])
+    budget = method_of(budget).cost()
+    phase = levels(((16, 4, 20), (64, 20, 84)), 85, 1)
+    for count, size in ((10.0, 5), (1_000.0, 21), (1e6, 85)):
+        released = Released().then(0.01, Counted(np.array([count / 2, count / 2]), 1.0))
+        fit = Fit(budget, SimpleNamespace(shape=(500, 85)), random_stream(0), ONE_THREAD)
+        entered = phase.begin(fit, released, 0.0, NO_SNAPSHOT).release()
+        assert (85 if entered is None else entered.columns.size) == size
+        assert phase.share(budget, released) == 0.0

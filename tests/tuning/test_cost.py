@@ -1,4 +1,4 @@
-"""What a search costs: against dp-accounting, and against the exact law of the best of K."""
+"""What a search costs, against dp-accounting and the exact law; the law of its number of tries."""
 
 import math
 
@@ -11,7 +11,9 @@ from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 from scipy import stats
 
 from dplasso.privacy.accounting import epsilon_of, gaussian_epsilon, renyi_orders
+from dplasso.privacy.randomness import random_stream
 from dplasso.tuning.search_cost import (
+    draw_tries,
     epsilon_of_search,
     search_cost,
     search_divergence,
@@ -102,3 +104,46 @@ def test_what_a_try_is_left_matches_the_table_of_the_documentation():
 def test_draws_that_cannot_be_covered_are_refused():
     with pytest.raises(ValueError, match="too small to cover the rounding"):
         search_cost(1.0, 1e-9, tries_of(3), draw_variation=1e-9)
+
+
+DRAWS = 20_000
+# Chance that a right sampler fails a test here.
+ALARM = 1e-6
+
+
+def exact(tries):
+    """Return the law by another library."""
+    return stats.logser(1.0 - tries.gamma)
+
+
+def fits(drawn, law):
+    """Return whether the draws pass a test of goodness of fit; each class expects at least 10."""
+    edges = [k for k in range(400) if DRAWS * law.pmf(k) >= 10]
+    counts = [int((drawn == k).sum()) for k in edges]
+    expected = [DRAWS * law.pmf(k) for k in edges]
+    counts.append(DRAWS - sum(counts))
+    expected.append(DRAWS - sum(expected))
+    return stats.chisquare(counts, expected).pvalue > ALARM
+
+
+@pytest.mark.parametrize("mean", [1.5, 3.0, 10.0])
+def test_the_law_is_the_one_accounted(mean):
+    tries = tries_of(mean)
+    stream = random_stream(7)
+    drawn = np.array([draw_tries(tries, stream) for _ in range(DRAWS)])
+    assert fits(drawn, exact(tries))
+    # A mean that is off by a quarter would be noticed.
+    assert not fits(drawn, exact(tries_of(1.25 * mean)))
+
+
+def test_the_mean_is_the_one_asked_for():
+    for mean in (1.01, 3.0, 50.0, 1000.0):
+        tries = tries_of(mean)
+        assert tries.mean == mean
+        assert exact(tries).mean() == pytest.approx(mean, rel=1e-6)
+
+
+@pytest.mark.parametrize("mean", [0.0, -1.0, 1.0, math.inf, math.nan, 1001.0])
+def test_impossible_means_are_refused(mean):
+    with pytest.raises(ValueError, match="tries must"):
+        tries_of(mean)

@@ -8,12 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
-from sklearn.metrics import (
-    f1_score,
-    log_loss,
-    mean_absolute_error,
-    roc_auc_score,
-)
+from sklearn.metrics import f1_score, log_loss, mean_absolute_error, roc_auc_score
 
 from dplasso.errors import DataError
 from dplasso.privacy.randomness import random_stream

@@ -8,13 +8,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import dplasso
-from dplasso import (
-    DPLinearRegression,
-    DPLogisticRegression,
-    Ledger,
-    PrivateSearch,
-    private_score,
-)
+from dplasso import DPLinearRegression, DPLogisticRegression, Ledger, PrivateSearch, private_score
 from dplasso.errors import DataError
 from dplasso.ledger import create_ledger
 

@@ -6,15 +6,19 @@ import scipy.sparse as sp
 from dplasso.data.blocks import BlockSource, RowBlock
 
 
-def block_source(X, y, *, declared=True, step=7, name="records", dtypes=None):
-    """Return a CSR matrix as blocks of `step` rows; `dtypes` are their value types in turn."""
+def block_source(X, y, *, declared=True, step=7, name="records", dtypes=None, people=None):
+    """Return a CSR matrix as blocks of `step` rows; `dtypes` are their value types in turn.
+
+    `people` has two numbers for each row, as hashes have.
+    """
 
     def blocks(memory_bytes, progress=None):
         for number, begin in enumerate(range(0, X.shape[0], step)):
             part = X[begin : begin + step]
             values = part.data if dtypes is None else part.data.astype(dtypes[number % len(dtypes)])
-            index = part.indices
-            yield RowBlock(part.indptr.astype(np.int64), index, values, y[begin : begin + step])
+            whose = None if people is None else people[begin : begin + step].ravel()
+            labels, starts = y[begin : begin + step], part.indptr.astype(np.int64)
+            yield RowBlock(starts, part.indices, values, labels, whose)
             if progress is not None:
                 progress(min(begin + step, X.shape[0]), X.shape[0])
 

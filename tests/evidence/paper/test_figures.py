@@ -3,6 +3,7 @@
 import csv
 import io
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ from evidence.paper.trajectories import trajectories
 from evidence.report import csv_text, picture, write_item
 from evidence.true_gap import true_gap, true_gaps
 
-from dplasso.frank_wolfe.transcript import Transcript
 from evidence.paper import figures, table2, table4
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -65,7 +65,7 @@ def test_gap_by_brute_force(settings):
 
 def test_gap_before_the_first_step_is_that_of_zero_weights(settings):
     X, y = settings.sources[0].load()
-    transcript = Transcript(np.array([3, 4]), np.array([1, -1], dtype=np.int8))
+    transcript = SimpleNamespace(vertex=np.array([3, 4]), sign=np.array([1, -1], dtype=np.int8))
     gaps = true_gaps(X, y, transcript, 2.0, np.array([1, 2]))
     assert gaps[0] == pytest.approx(true_gap(X, y, np.zeros(X.shape[1]), 2.0)[1])
     # The step size of step 1 is 2/3.
