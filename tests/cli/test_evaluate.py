@@ -67,12 +67,12 @@ def test_two_models_are_compared_on_the_same_rows(model, held_out, train, tmp_pa
     refused(run_command("evaluate", *given[:2], "--against", weak), "--against", "--epsilon")
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "auc", "log_loss", "calibration", "f1"])
+@pytest.mark.parametrize("metric", ["accuracy", "auc", "log_loss", "f1"])
 def test_a_private_score_tells_nothing_else(model, held_out, metric):
     given = ("evaluate", model, held_out, "--binarize", "--epsilon", 3, "--metric", metric)
     report = found(*given)
     assert report.keys() == {
-        *("metric", "value", "low", "high", "confidence", "curve", "privacy", "private"),
+        *("metric", "value", "low", "high", "confidence", "privacy", "private"),
         *("by_class", "model"),
     }
     # A digest of what the model itself has released.
@@ -96,6 +96,5 @@ def test_a_private_score_of_a_regression(run, tmp_path):
     given = ("--method", "linear", "--target-bounds", "0,10")
     done("fit", rows, "--epsilon", 5, *given, "--model", model)
     score = ("evaluate", model, rows, "--epsilon", 1)
-    assert "mae " in said(*score)
     assert "mae " in said(*score)
     refused(run(*score, "--metric", "auc"), "but this model predicts numbers: use mae")

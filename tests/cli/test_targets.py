@@ -73,7 +73,7 @@ def test_private_scores_of_classes(run, rows, tmp_path):
     assert [one["label"] for one in report["by_class"]] == [1.0, 2.0, 3.0]
     assert report["low"] <= report["value"] <= report["high"]
     assert "f1, weighted by rows" in said(*score, "--metric", "f1_weighted")
-    refused(run(*score, "--metric", "calibration"), "is for two classes, but this model predicts")
+    refused(run(*score, "--metric", "mae"), "is for numbers, but this model predicts")
 
 
 def test_a_model_of_many_labels_predicts_and_is_scored_in_python(run, rows, tmp_path):

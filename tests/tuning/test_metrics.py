@@ -12,7 +12,6 @@ from sklearn.metrics import f1_score, log_loss, mean_absolute_error, roc_auc_sco
 
 from dplasso.errors import DataError
 from dplasso.privacy.randomness import random_stream
-from dplasso.tuning.counts import CALIBRATION_BINS
 from dplasso.tuning.estimates import (
     MANY_LABELS,
     NUMBERS,
@@ -204,9 +203,7 @@ def by_scikit_learn(kind, X, y):
         "f1_weighted": f1_score(y, predicted, average="weighted"),
         "log_loss": losses[kind](),
     }
-    if kind == TWO_CLASSES:
-        found["calibration"] = y.mean()
-    else:
+    if kind != TWO_CLASSES:
         found["auc_weighted"] = roc_auc_score(y, p, multi_class="ovr", average="weighted")
     return found
 
@@ -228,13 +225,13 @@ def test_without_noise_each_class_is_what_scikit_learn_computes():
     X, y = population(SEVERAL_CLASSES, 20_000)
     predicted = Given(SEVERAL_CLASSES).predict(X)
     _, noisy = estimate("f1", SEVERAL_CLASSES, X, y)
-    details = METRICS["f1"].details(noisy, 0.0, Z95, TARGETS[SEVERAL_CLASSES])
+    by_class = METRICS["f1"].by_class(noisy, 0.0, Z95, TARGETS[SEVERAL_CLASSES])
     each = f1_score(y, predicted, average=None, labels=LETTERS)
-    np.testing.assert_allclose([one.value for one in details.by_class], each)
-    assert [one.label for one in details.by_class] == list(LETTERS)
+    np.testing.assert_allclose([one.value for one in by_class], each)
+    assert [one.label for one in by_class] == list(LETTERS)
     X, y = population(MANY_LABELS, 20_000)
     _, noisy = estimate("auc", MANY_LABELS, X, y)
-    by_class = METRICS["auc"].details(noisy, 0.0, Z95, TARGETS[MANY_LABELS]).by_class
+    by_class = METRICS["auc"].by_class(noisy, 0.0, Z95, TARGETS[MANY_LABELS])
     each = roc_auc_score(y, X, average=None)
     np.testing.assert_allclose([one.value for one in by_class], each, atol=4e-3)
     assert [one.rows for one in by_class] == y.sum(axis=0).tolist()
@@ -261,27 +258,17 @@ def test_intervals_cover_what_they_claim(name, kind, sigma):
         assert covered / REPEATS <= 0.95 + error
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("calibration", TWO_CLASSES),
-        *((name, kind) for name in ("auc", "f1") for kind in (SEVERAL_CLASSES, MANY_LABELS)),
-    ],
-)
-def test_intervals_of_each_part_cover_as_well(name, kind):
-    """Of a curve, and of each class or label."""
+@pytest.mark.parametrize("name", ["auc", "f1"])
+@pytest.mark.parametrize("kind", [SEVERAL_CLASSES, MANY_LABELS])
+def test_intervals_of_each_class_cover_as_well(name, kind):
     stream, rng = random_stream(2), np.random.default_rng(1)
     X, y = population(kind, 400_000)
 
     def each(noisy, sigma):
-        details = METRICS[name].details(noisy, sigma, Z95, TARGETS[kind])
-        return [*details.curve, *details.by_class]
+        return METRICS[name].by_class(noisy, sigma, Z95, TARGETS[kind])
 
-    def value(part):
-        return part.observed if name == "calibration" else part.value
-
-    truth = [value(part) for part in each(estimate(name, kind, X, y)[1], 0.0)]
-    assert len(truth) in (CALIBRATION_BINS, K)
+    truth = [part.value for part in each(estimate(name, kind, X, y)[1], 0.0)]
+    assert len(truth) == K
     covered = np.zeros(len(truth))
     for _ in range(300):
         chosen = rng.integers(0, len(y), 2000)
@@ -300,8 +287,7 @@ def test_noise_beyond_all_rows_and_a_class_that_nobody_has(name, kind):
     stream = random_stream(4)
     for seed in range(20):
         found, noisy = estimate(name, kind, *population(kind, 5, seed), 500.0, stream)
-        details = METRICS[name].details(noisy, 500.0, Z95, TARGETS[kind])
-        for one in (found, *details.by_class):
+        for one in (found, *METRICS[name].by_class(noisy, 500.0, Z95, TARGETS[kind])):
             assert one.low <= one.value <= one.high
             assert math.isfinite(one.value)
     if kind not in (SEVERAL_CLASSES, MANY_LABELS):
@@ -313,7 +299,7 @@ def test_noise_beyond_all_rows_and_a_class_that_nobody_has(name, kind):
     else:
         y[y == "dog"] = "ant"
     found, noisy = estimate(name, kind, X, y, 5.0, stream)
-    by_class = METRICS[name].details(noisy, 5.0, Z95, TARGETS[kind]).by_class
+    by_class = METRICS[name].by_class(noisy, 5.0, Z95, TARGETS[kind])
     if by_class and name.startswith("auc"):
         assert (by_class[3].low, by_class[3].high) == (0.0, 1.0)
     assert found.low <= found.value <= found.high

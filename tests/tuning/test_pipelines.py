@@ -55,7 +55,7 @@ class TestSearch:
 
 
 class TestScore:
-    @pytest.mark.parametrize("metric", ["accuracy", "auc", "calibration"])
+    @pytest.mark.parametrize("metric", ["accuracy", "auc"])
     def test_it_is_the_score_of_the_last_step_on_its_rows(self, metric):
         whole = pipeline().fit(TEXTS, ILL)
         rows = whole[:-1].transform(TEXTS)

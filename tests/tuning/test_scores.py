@@ -97,13 +97,6 @@ def test_a_seed_is_told():
     assert private_score(Given(), X, Y) != private_score(Given(), X, Y)
 
 
-def test_only_calibration_has_a_curve():
-    assert private_score(Given(), X, Y, 1.0).curve == ()
-    curve = private_score(Given(), X, Y, 5.0, metric="calibration").curve
-    assert [point.predicted_low for point in curve] == pytest.approx(np.arange(10) / 10)
-    assert all(abs(point.observed - point.predicted_low - 0.05) < 0.15 for point in curve)
-
-
 def test_regressors_are_scored_within_public_bounds():
     # An interval holds the exact score 19 times of 20: the seeds are fixed.
     noise = np.random.default_rng(1).normal(0.0, 0.1, 2000)
@@ -134,9 +127,9 @@ def test_the_ledger_is_charged_once_and_before(tmp_path):
 def test_rows_beyond_a_persons_limit_are_left_out():
     people = np.repeat(np.arange(20), 100)
     score = private_score(
-        Given(), X, Y, 50.0, metric="calibration", rows_per_person=1, groups=people
+        Given((0, 1, 2)), X, Y, 50.0, metric="f1", rows_per_person=1, groups=people
     )
-    assert sum(point.rows for point in score.curve) < 40
+    assert sum(part.rows for part in score.by_class) < 40
 
 
 @pytest.mark.parametrize(
@@ -149,7 +142,6 @@ def test_rows_beyond_a_persons_limit_are_left_out():
         ((0, 1), {"target_bounds": (0, 1)}, "cannot be combined with"),
         ((0, 1), {"metric": "mae"}, "is for numbers, but this model predicts two classes: use ac"),
         ((0, 1), {"neighbors": "twins"}, "neighbors must be"),
-        ((0, 1, 2), {"metric": "calibration"}, "is for two classes, but this model predicts sev"),
         ((0, 1), {"metric": "auc_weighted"}, "is for several classes or many labels, but"),
         (tuple(range(400)), {"metric": "f1"}, "400 classes or labels are too many"),
         (None, {"metric": "mae"}, "needs target_bounds"),
@@ -180,10 +172,6 @@ def test_the_default_metric_fits_the_target():
         search = PrivateSearch(estimator, {"max_weights": [2, 4]}, 20.0, tries=2)
         search.fit(X, labels)
         assert 0.0 <= search.best_score_.low <= search.best_score_.value
-        with pytest.raises(
-            ValueError, match=r"metric must be one of accuracy, .*got 'calibration'"
-        ):
-            search.set_params(metric="calibration").fit(X, labels)
 
 
 def test_a_model_of_labels_and_rows_of_classes_do_not_go_together():

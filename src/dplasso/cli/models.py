@@ -165,8 +165,8 @@ class ScoreOptions:
     ledger : LEDGER
         Charge the score to this ledger before anything is computed (see dplasso ledger).
     metric : METRIC
-        The private score: for two classes auc (default), accuracy, f1, f1_macro, f1_weighted,
-        log_loss or calibration; for more accuracy (default), auc, auc_weighted, f1, f1_weighted or
+        The private score: for two classes auc (default), accuracy, f1, f1_macro, f1_weighted or
+        log_loss; for more accuracy (default), auc, auc_weighted, f1, f1_weighted or
         log_loss; for a regression mae.
     against : MODEL
         Compare with this model on the same rows, as one private release; the metric is then
@@ -231,7 +231,6 @@ def _print_exact(scores: dict[str, Any]) -> None:
 
 
 _SCORES = {
-    "calibration": "share of the second class",
     "auc_weighted": "auc, weighted by rows",
     "f1_weighted": "f1, weighted by rows",
 }
@@ -250,25 +249,17 @@ def _print_private(
     if left is not None:
         facts["ledger"] = left_sentence(left)
     output.facts(facts)
-    if isinstance(result, PrivateScore):
-        _print_parts(result)
+    if isinstance(result, PrivateScore) and result.by_class:
+        metric = result.metric.partition("_")[0]
+        rows = [
+            [
+                _written(part.label),
+                f"{part.rows:,.0f}",
+                f"{part.value:.3f}",
+                f"{part.low:.3f} to {part.high:.3f}",
+            ]
+            for part in result.by_class
+        ]
+        output.table(["class", ">rows", f">{metric}", "interval"], rows)
     output.text()
     output.promise(result.privacy, explain=explain)
-
-
-def _print_parts(score: PrivateScore) -> None:
-    """Print the curve and the scores of classes, if there are any."""
-
-    def cells(part: Any, value: float) -> list[str]:
-        return [f"{part.rows:,.0f}", f"{value:.3f}", f"{part.low:.3f} to {part.high:.3f}"]
-
-    if score.curve:
-        rows = [
-            [f"{part.predicted_low:.1f} to {part.predicted_high:.1f}", *cells(part, part.observed)]
-            for part in score.curve
-        ]
-        output.table(["predicted", ">rows", ">observed", "interval"], rows)
-    if score.by_class:
-        rows = [[_written(part.label), *cells(part, part.value)] for part in score.by_class]
-        metric = score.metric.partition("_")[0]
-        output.table(["class", ">rows", f">{metric}", "interval"], rows)

@@ -29,8 +29,7 @@ _BESIDE, _WIDTH, _HEIGHT = 3, 240.0, 90.0
 class Bar:
     """One bar from 0 to `value`, with a whisker from `low` to `high`.
 
-    `figures` has the numbers as text. A bar with a `remark` is grey. `expected` is the interval
-    where the bar should end, if that is known.
+    `figures` has the numbers as text. A bar with a `remark` is grey.
     """
 
     name: str
@@ -39,7 +38,6 @@ class Bar:
     high: float
     figures: str
     remark: str = ""
-    expected: tuple[float, float] | None = None
 
 
 def reach_of(bars: Sequence[Bar]) -> tuple[float, float]:
@@ -59,17 +57,12 @@ def bars_as_html(bars: Sequence[Bar], reach: tuple[float, float] | None = None) 
     def drawn(bar: Bar) -> str:
         left, right = sorted((place(0.0), place(bar.value)))
         sign = "doubtful" if bar.remark else "negative" if bar.value < 0 else "positive"
-        band, whisker = "", ""
-        if bar.expected is not None:
-            first, last = map(place, bar.expected)
-            band = (
-                f'<rect class="expected" x="{first:.1f}" width="{last - first:.1f}" height="12"/>'
-            )
+        whisker = ""
         if bar.low < bar.high:
             whisker = f'<path d="M{place(bar.low):.1f} 6H{place(bar.high):.1f}"/>'
         return (
             '<svg viewBox="0 0 200 12" preserveAspectRatio="none" aria-hidden="true">'
-            f'{band}<rect class="{sign}" x="{left:.1f}" y="2" width="{right - left:.1f}" '
+            f'<rect class="{sign}" x="{left:.1f}" y="2" width="{right - left:.1f}" '
             f'height="8"/>{whisker}<path class="zero" d="M{place(0.0):.1f} 0V12"/></svg>'
         )
 

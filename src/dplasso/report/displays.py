@@ -138,15 +138,3 @@ def budget_bars(budget: Budget, release: str) -> list[Bar]:
         bars.insert(0, Bar("earlier entries", early, early, early, f"{early:.1%}"))
     rest = max(0.0, 1.0 - sum(bar.value for bar in bars))
     return [*bars, Bar("left", rest, rest, rest, f"{rest:.1%}", "not spent")]
-
-
-def curve_bars(curve: Sequence[Any]) -> list[Bar]:
-    """Return a calibration curve as bars, each beside where it should end."""
-    bars = []
-    for point in curve:
-        ends = point["predicted_low"], point["predicted_high"]
-        low, high, value = point["low"], point["high"], point["observed"]
-        figures = f"{value:.0%} ({max(0.0, low):.0%} to {min(1.0, high):.0%})"
-        name = f"{ends[0]:.0%} to {ends[1]:.0%}"
-        bars.append(Bar(name, value, low, high, figures, expected=ends))
-    return bars

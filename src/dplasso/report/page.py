@@ -31,7 +31,7 @@ from dplasso.privacy.wording import (
     rounded_up,
 )
 from dplasso.report.bars import Bar, bars_as_html, curves_as_html
-from dplasso.report.displays import curve_bars, weight_bars
+from dplasso.report.displays import weight_bars
 
 _SHOWN, _SHOWN_FIRST = 20, 8
 # Parameters that do not shape the fit.
@@ -47,7 +47,6 @@ _METRICS = {
     "accuracy": "accuracy (share of rows predicted right)",
     "auc": "AUC (0.5: guessing, 1: perfect)",
     "log_loss": "log-loss (smaller is better)",
-    "calibration": "share of the second class",
     "mae": "mean absolute error",
 }
 _VERDICTS = {
@@ -178,7 +177,7 @@ def _usefulness(scores: Sequence[Mapping[str, Any]]) -> str:
     if not scores:
         return f"<p>{escape(_NO_SCORE)}</p>"
     rows = {}
-    for score in [score for score in scores if not score["curve"]] or scores:
+    for score in scores:
         interval = f"{score['low']:.3f} to {score['high']:.3f}"
         rows[score_name(score)] = (
             f"{score['value']:.3f}; with {score['confidence']:.0%} confidence {interval}"
@@ -209,16 +208,10 @@ def _promise(model: Model, every: Weights) -> str:
 
 
 def _scores(scores: Sequence[Mapping[str, Any]]) -> str:
-    """Return the guarantees of the scores, and the calibration curve of one."""
+    """Return the guarantees of the scores."""
     parts = []
     for score in scores:
         parts.append(f"<h2>The score: {escape(score_name(score))}</h2>")
-        if score["curve"]:
-            parts.append(
-                f"{bars_as_html(curve_bars(score['curve']), (0.0, 1.0))}<p><small>Rows by "
-                "predicted probability: the share of the second class among them, with its "
-                "interval. A calibrated model's bars end in the band.</small></p>"
-            )
         promise, *_, how = guarantee(PrivacyStatement.from_dict(score["privacy"]))
         parts.append(f"<p>{escape(promise)} {escape(how)}</p>")
     return "".join(parts)

@@ -1,4 +1,4 @@
-"""Metrics computed from counts of rows: AUC, calibration and F1.
+"""Metrics computed from counts of rows: AUC and F1.
 
 Rows are counted by class and by a public grid of probabilities, or by class and predicted class. A
 row adds 1 to one count. If each of K classes or labels has its own counts, a row adds 1 for each,
@@ -15,19 +15,14 @@ from dplasso.errors import DataError
 from dplasso.tuning.estimates import (
     UNKNOWN,
     ClassScore,
-    CurvePoint,
-    Details,
     Estimate,
     Target,
-    mean_estimate,
     within_unit,
 )
 
 # Inner edges of the grid of AUC in log-odds. One edge is 0, or the log-odds of 1/K for K classes.
 _LOG_ODDS = np.linspace(-3.85, 3.85, 23)
 _PLACES = _LOG_ODDS.size + 1
-CALIBRATION_BINS = 10
-_CALIBRATION_EDGES = np.arange(1, CALIBRATION_BINS) / CALIBRATION_BINS
 # The score of a class is unknown if its rows are fewer than this many standard deviations of noise.
 _DROWNED = 2.0
 
@@ -194,34 +189,11 @@ def auc(
     return _average(parts, weights, z, disjoint=not target.many_labels)
 
 
-def auc_details(noisy: NDArray[np.float64], sigma: float, z: float, target: Target) -> Details:
-    """Return the AUC of each class or label."""
-    if target.n_outputs == 1:
-        return Details()
-    return Details(by_class=_by_class(_auc_parts(noisy, sigma, target), target, z))
-
-
-def calibration_sums(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.int64]:
-    """Count rows by class and tenths of the predicted probability."""
-    p = probabilities(model, X, y, target)[:, 1]
-    return _by_place(_CALIBRATION_EDGES, p, _memberships(target, y)[:, 1])
-
-
-def positive_share(noisy: NDArray[np.float64], sigma: float, z: float, _: Target) -> Estimate:
-    """Estimate the share of the second class."""
-    negative, positive = noisy.reshape(2, -1)
-    sums = np.array([positive.sum(), negative.sum(), 0.0])
-    return mean_estimate(sums, sigma * math.sqrt(negative.size), z)
-
-
-def calibration_curve(noisy: NDArray[np.float64], sigma: float, z: float, _: Target) -> Details:
-    """Compute a calibration curve from noisy counts."""
-    points = []
-    for number, (negative, positive) in enumerate(noisy.reshape(2, -1).T):
-        estimate = mean_estimate(np.array([positive, negative, 0.0]), sigma, z)
-        edges = number / CALIBRATION_BINS, (number + 1) / CALIBRATION_BINS
-        points.append(CurvePoint(*edges, max(float(negative + positive), 0.0), *estimate))
-    return Details(curve=tuple(points))
+def auc_by_class(
+    noisy: NDArray[np.float64], sigma: float, z: float, target: Target
+) -> tuple[ClassScore, ...]:
+    """Return the AUC of each of several classes or labels."""
+    return () if target.n_outputs == 1 else _by_class(_auc_parts(noisy, sigma, target), target, z)
 
 
 # --- Counts by predicted class -------------------------------------------------------------------
@@ -314,6 +286,8 @@ def _joint_f1(
     return within_unit(value, z * math.sqrt(variance) + float(weights[~is_known].sum()) / 2.0)
 
 
-def f1_details(noisy: NDArray[np.float64], sigma: float, z: float, target: Target) -> Details:
+def f1_by_class(
+    noisy: NDArray[np.float64], sigma: float, z: float, target: Target
+) -> tuple[ClassScore, ...]:
     """Return the F1 of each class or label."""
-    return Details(by_class=_by_class(_f1_parts(noisy, sigma, target), target, z))
+    return _by_class(_f1_parts(noisy, sigma, target), target, z)

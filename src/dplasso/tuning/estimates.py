@@ -42,18 +42,6 @@ UNKNOWN = Estimate(0.5, 0.0, 1.0)
 
 
 @dataclass(frozen=True)
-class CurvePoint:
-    """A bin of predicted probabilities, its noisy number of rows, and the second class's share."""
-
-    predicted_low: float
-    predicted_high: float
-    rows: float
-    observed: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class ClassScore:
     """The score of one class against all others, or of one label, and its noisy number of rows."""
 
@@ -62,13 +50,6 @@ class ClassScore:
     value: float
     low: float
     high: float
-
-
-class Details(NamedTuple):
-    """Further results from the noisy sums of a score, at no additional cost."""
-
-    curve: tuple[CurvePoint, ...] = ()
-    by_class: tuple[ClassScore, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,7 +88,7 @@ class Metric:
     """How to compute a metric from sums over rows.
 
     `sums`: of one model's predictions, int64 in units of 2^-32.
-    `estimate`, `details`: the results from noisy sums, the noise's standard deviation, and the
+    `estimate`, `by_class`: the results from noisy sums, the noise's standard deviation, and the
     number of standard errors of an interval.
     `one_exchange`: L2 sensitivity of the sums to replacing a row, in units of 1; to adding a row it
     is 1. For the kinds in `outputs_counted`, of the sums for a single output.
@@ -120,7 +101,9 @@ class Metric:
     one_exchange: float = ROOT_TWO
     outputs_counted: tuple[str, ...] = ()
     larger_is_better: bool = True
-    details: Callable[[NDArray[np.float64], float, float, Target], Details] = lambda *_: Details()
+    by_class: Callable[[NDArray[np.float64], float, float, Target], tuple[ClassScore, ...]] = (
+        lambda *_: ()
+    )
     losses: Losses | None = None
     span: Callable[[Target], float] | None = None
 
@@ -133,24 +116,20 @@ class Metric:
         return single * math.nextafter(math.sqrt(target.n_outputs), math.inf)
 
 
-def mean_estimate(
-    noisy: NDArray[np.float64], sigma: float, z: float, others: float | None = None
-) -> Estimate:
+def mean_estimate(noisy: NDArray[np.float64], sigma: float, z: float) -> Estimate:
     """Estimate a mean in [0, 1] from noisy sums of l, 1 - l and 2.8 l (1 - l).
 
     The interval is Wilson's with noise: all m that differ from the estimate by at most z standard
     errors at m. The variance of the losses is m (1 - m) minus a part that the third sum estimates.
     At another mean m the variance differs: where sampling moved the mean, the variance is assumed
-    to be the same share of m (1 - m); where noise moved it, only m (1 - m) changes. `others` is the
-    standard deviation of the noise of the second sum; by default `sigma`.
+    to be the same share of m (1 - m); where noise moved it, only m (1 - m) changes.
     """
     count = float(noisy[0] + noisy[1])
     if count < 1.0:
         return UNKNOWN
-    others = sigma if others is None else others
     mean = min(max(float(noisy[0]) / count, 0.0), 1.0)
     spread = min(max(float(noisy[2]) / SPREAD / count, 0.0), mean * (1.0 - mean))
-    noise = ((others * mean) ** 2 + (sigma * (1.0 - mean)) ** 2) / (count * count)
+    noise = sigma * sigma * (mean**2 + (1.0 - mean) ** 2) / (count * count)
     largest = mean * (1.0 - mean)
     variance = largest - spread
     part = variance / largest if largest > 0.0 else 1.0

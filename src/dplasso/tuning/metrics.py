@@ -25,7 +25,6 @@ from dplasso.tuning.estimates import (
     NUMBERS,
     SEVERAL_CLASSES,
     SPREAD,
-    TWO_CLASSES,
     UNIT,
     Estimate,
     Losses,
@@ -122,13 +121,13 @@ _AUC = Metric(
     counts.auc_sums,
     counts.auc,
     outputs_counted=(SEVERAL_CLASSES, MANY_LABELS),
-    details=counts.auc_details,
+    by_class=counts.auc_by_class,
 )
 _F1 = Metric(
     counts.confusion_sums,
     counts.f1,
     outputs_counted=(MANY_LABELS,),
-    details=counts.f1_details,
+    by_class=counts.f1_by_class,
 )
 METRICS = {
     "accuracy": _mean(_wrong, lambda _: 1.0, estimate=_accuracy, larger_is_better=True),
@@ -140,16 +139,8 @@ METRICS = {
     "f1_macro": replace(_F1, estimate=partial(counts.f1, of_all=True)),
     "f1_weighted": replace(_F1, estimate=partial(counts.f1, by_rows=True)),
     "log_loss": _mean(_clipped_losses, lambda _: LARGEST_LOSS),
-    "calibration": Metric(
-        counts.calibration_sums,
-        counts.positive_share,
-        kinds=(TWO_CLASSES,),
-        details=counts.calibration_curve,
-    ),
     "mae": _mean(_absolute_errors, _width, kinds=(NUMBERS,)),
 }
-# Metrics that rank models.
-CHOOSING = tuple(name for name in METRICS if name != "calibration")
 # Metrics that can compare two models row by row.
 COMPARING = tuple(name for name, metric in METRICS.items() if metric.losses is not None)
 # scikit-learn's names of our metrics; a mean over classes is one-versus-rest.

@@ -23,7 +23,6 @@ from dplasso.tuning.estimates import (
     NUMBERS,
     Bounds,
     ClassScore,
-    CurvePoint,
     Metric,
     Scorer,
     Target,
@@ -47,11 +46,9 @@ class PrivateScore:
     metric : str
         Name of the metric.
     value : float
-        The score; for "calibration" the share of the second class.
+        The score.
     low, high, confidence : float
         Confidence interval that covers both the noise and the sampling error.
-    curve : tuple of CurvePoint
-        For "calibration" only.
     privacy : PrivacyStatement
         The guarantee for the rows that were scored.
     by_class : tuple of ClassScore
@@ -65,7 +62,6 @@ class PrivateScore:
     low: float
     high: float
     confidence: float
-    curve: tuple[CurvePoint, ...]
     privacy: PrivacyStatement
     by_class: tuple[ClassScore, ...] = ()
     model: str = ""
@@ -119,10 +115,9 @@ def private_score(
         In (0, 1).
     metric : str or None, default=None
         "accuracy", "auc", "f1", "f1_macro", "f1_weighted" or "log_loss" for classes and labels;
-        also "auc_weighted" for several classes or labels, "calibration" for two classes; "mae" for
-        numbers; or scikit-learn's name, such as "roc_auc". The default is "auc" for two
-        classes and for labels, "accuracy" for several classes, "mae" for numbers. docs/scores.md
-        describes what each metric releases.
+        also "auc_weighted" for several classes or labels; "mae" for numbers; or scikit-learn's
+        name, such as "roc_auc" (docs/scores.md). The default is "auc" for two classes and for
+        labels, "accuracy" for several classes, "mae" for numbers.
     neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
         The neighbour relation.
     rows_per_person : int, default=1
@@ -165,14 +160,13 @@ def private_score(
         random_state=random_state,
         ledger=ledger,
     )
-    details = chosen.details(sums, scorer.sigma, scorer.z, scored.target)
     return PrivateScore(
         scored.metric,
         *scorer.estimate(sums),
         float(confidence),
         privacy=statement,
         model=scored.digest,
-        **details._asdict(),
+        by_class=chosen.by_class(sums, scorer.sigma, scorer.z, scored.target),
     )
 
 

@@ -36,7 +36,7 @@ from dplasso.tuning.candidates import (
     results_of,
 )
 from dplasso.tuning.estimates import NUMBERS, TWO_CLASSES, UNIT, of_rows
-from dplasso.tuning.metrics import CHOOSING, METRICS, default_metric, metric_named
+from dplasso.tuning.metrics import METRICS, default_metric, metric_named
 from dplasso.tuning.scores import check_metric, check_scored, checked_bounds, target_of, to_score
 from dplasso.tuning.search_cost import (
     SearchCost,
@@ -72,8 +72,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         Expected number of tries, above 1 and at most 1000. The actual number, at least 1, is random
         (logarithmic law) and not released.
     metric : str or None, default=None
-        The score that chooses the best try: any of `private_score` except "calibration". None for
-        the default of `private_score`.
+        The score that chooses the best try, as in `private_score`.
     held_out : float, default=0.2
         Expected share of the rows for scoring.
     target_bounds : (float, float), default=None
@@ -212,7 +211,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
 
     def _metric(self, kind: str) -> str:
         """Return our name of the metric, or the default for the kind of target."""
-        return default_metric(kind) if self.metric is None else metric_named(self.metric, CHOOSING)
+        return default_metric(kind) if self.metric is None else metric_named(self.metric)
 
     def _set_best(self, fitted: Any, records: LocalRecords) -> None:
         """Give the best try the statement of the search, and the names of the columns.
