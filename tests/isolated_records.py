@@ -22,8 +22,7 @@ from dplasso.data.people import hash_people
 from dplasso.data.store import write_store
 from dplasso.encoding.files import read_records
 from dplasso.encoding.hashed import Hashed, Text
-from dplasso.encoding.pairs import Pairs
-from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number
+from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number, Pairs
 from dplasso.encoding.schema import Schema
 from encoding.generated import arrow, write
 

@@ -43,8 +43,7 @@ from dplasso.cluster import InProcessEngine
 from dplasso.data.store import write_store
 from dplasso.encoding.levels import Levels
 from dplasso.encoding.origin import Origin, with_origin
-from dplasso.encoding.pairs import Pairs
-from dplasso.encoding.parts import Categories, Number
+from dplasso.encoding.parts import Categories, Number, Pairs
 from dplasso.encoding.schema import Schema
 from dplasso.fit import column_plan
 from dplasso.gradient_descent import schedule

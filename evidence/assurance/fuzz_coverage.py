@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 _ARCHIVE = (
-    *("dplasso.files.archive", "dplasso.model", "dplasso.checkpoint.format"),
+    *("dplasso.files.archive", "dplasso.model", "dplasso.checkpoint.session"),
     *("dplasso.privacy.statement", "dplasso.privacy.parameters"),
 )
 COVERED = {

@@ -130,7 +130,7 @@ def schema_seeds() -> list[bytes]:
         Categories("sex", ("F", "M")),
         Bins("age", (18, 65)),
         Date("born", "year", (1950, 2000)),
-        Date("seen", "days", (0, 30), "2026-01-31", "%d.%m.%Y"),
+        Date("seen", "weekday", (), "%d.%m.%Y"),
         Number("bmi", 60, 20),
         Hashed(("ward",), 5, words=("A", "B")),
         Text("note", 5),

@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dplasso import DPFrankWolfeClassifier, DPLassoClassifier, DPLogisticRegression
-from dplasso.checkpoint.format import read_checkpoint, write_checkpoint
+from dplasso.checkpoint.session import read_checkpoint, write_checkpoint
 from dplasso.encoding.hashed import Hashed
 from dplasso.encoding.origin import Origin
 from dplasso.encoding.schema import Schema
@@ -124,8 +124,7 @@ def _model_seeds() -> list[bytes]:
 
 @cache
 def _checkpoint_seeds() -> list[bytes]:
-    from dplasso.checkpoint.format import Checkpoint
-    from dplasso.checkpoint.session import _stored
+    from dplasso.checkpoint.session import Checkpoint, _stored
 
     seeds = []
     for model in _fitted():

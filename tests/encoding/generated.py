@@ -63,10 +63,9 @@ def parts(draw, name, kind):
         spacing = draw(st.sampled_from(["equal", "signed-log"]))
         return levels(name, low, low + draw(st.floats(1, 1e6)), sizes, spacing, missing)
     if way == "date":
-        take = draw(st.sampled_from(["year", "month", "weekday", "days"]))
+        take = draw(st.sampled_from(["year", "month", "weekday"]))
         edges = draw(st.lists(st.integers(-3000, 3000), min_size=1, max_size=4, unique=True))
-        known = {"edges": sorted(edges)} if take in ("year", "days") else {}
-        known |= {"since": "1999-12-31"} if take == "days" else {}
+        known = {"edges": sorted(edges)} if take == "year" else {}
         return date(name, take=take, missing=missing, **known)
     if way == "number":
         return number(name, draw(st.floats(1e-3, 1e6)), draw(WHOLE), missing)

@@ -46,9 +46,6 @@ def test_what_is_taken_of_a_date(values):
         *("year(d)<1970", "1970<=year(d)<2000", "year(d) (missing)", "year(d)>=2000"),
         "year(d)<1970",
     ]
-    assert codes(date_part("d", take="days", edges=[0, 1], since="1970-01-01"), values) == [
-        *("days(d)<0", "0<=days(d)<1", "days(d) (missing)", "days(d)>=1", "days(d)<0")
-    ]
 
 
 def test_formats_and_what_is_no_date():
@@ -84,11 +81,8 @@ def test_a_cross_takes_a_date():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"take": "hour"}, "must be one of year, month, weekday, days: 'hour'"),
+        ({"take": "hour"}, "must be one of year, month, weekday: 'hour'"),
         ({"take": "year"}, "must be finite, ascending numbers, at least one"),
-        ({"take": "days", "edges": (1,)}, "set since, a day, if take is"),
-        ({"take": "month", "since": "2020-01-01"}, "and only then"),
-        ({"take": "days", "edges": (1,), "since": "1.1.2020"}, "since must be a day"),
         ({"take": "month", "format": "%Y-%m"}, "format must contain year, month and day"),
         ({"take": "month", "missing": "no"}, "missing must be one of"),
     ],

@@ -8,8 +8,7 @@ from dplasso import DPLassoClassifier, DPLogisticRegression, PublicEncoder, load
 from dplasso.cluster import InProcessEngine
 from dplasso.encoding.hashed import Hashed
 from dplasso.encoding.levels import Levels
-from dplasso.encoding.pairs import Pairs
-from dplasso.encoding.parts import Categories, Date, Number
+from dplasso.encoding.parts import Categories, Date, Number, Pairs
 from dplasso.encoding.schema import Schema
 from dplasso.gradient_descent.schedule import plan_stages
 from dplasso.phases.pairs import PAIRS_SHARE, _chosen, stages_with

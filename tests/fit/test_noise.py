@@ -16,7 +16,8 @@ from dplasso import (
     NoiseWarning,
 )
 from dplasso.estimators.fitting import method_of
-from dplasso.fit import column_plan, run
+from dplasso.fit import run
+from dplasso.fit.method import LEAST_SIGNAL
 from dplasso.ledger import create_ledger
 from dplasso.model.linear import MatchedPrior
 from dplasso.phases import count
@@ -60,9 +61,8 @@ def test_a_few_columns_that_are_all_taken_need_records_too():
 def test_a_given_radius_warns_too(recwarn):
     given = {"n_iter": 5, "l1_radius": 3.0, "epsilon": 0.1}
     for known in ({"random_state": 2}, {"n_records": 300}, {"n_records": 300, "fit_intercept": 0}):
-        assert "columns can be told" in warned(DPFrankWolfeClassifier(**given | known), Y % 2)
+        assert "the noise outweighs" in warned(DPFrankWolfeClassifier(**given | known), Y % 2)
     recwarn.clear()
-    # Of two that stand out the model is not chance, however many steps there are.
     DPFrankWolfeClassifier(2.0, n_iter=60, l1_radius=8.0, n_records=600).fit(X[:, :60], Y % 2)
     assert not [one for one in recwarn if one.category is NoiseWarning]
 
@@ -103,13 +103,13 @@ def test_the_count_it_tells_is_the_released_one(monkeypatch):
 def test_more_records_of_the_same_budget_end_it():
     method = method_of(DPLogisticRegression(1.0, classes=[0, 1]))
     task, budget = method.targets.of_size(2), method.cost(1000)
-    told = [bool(method.noise_warning(task, budget, n, 1000)) for n in (20, 30, 60, 10**4)]
+    told = [bool(method.noise_warning(task, budget, n)) for n in (20, 30, 60, 10**4)]
     assert told == [True, True, False, False]
     # Noise twice as large asks for twice as many, and so do twice as many classes.
-    least = 2 * column_plan._LEAST_SIGNAL / budget.mu
-    for n_outputs, factor in ((1, 1), (2, 1), (4, 2), (8, 4)):
+    least = 2 * LEAST_SIGNAL / budget.mu_of(method.fitted_share)
+    for n_classes, factor in ((2, 1), (4, 2), (8, 4)):
         for n_records, expected in ((0.99 * factor * least, True), (1.01 * factor * least, False)):
-            told = column_plan.gradients_warning(budget, budget.mu, n_records, n_outputs)
+            told = method.noise_warning(method.targets.of_size(n_classes), budget, n_records)
             assert bool(told) is expected
 
 

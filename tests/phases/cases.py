@@ -22,8 +22,7 @@ from dplasso import (
 )
 from dplasso.encoding.levels import Levels
 from dplasso.encoding.origin import Origin, with_origin
-from dplasso.encoding.pairs import Pairs
-from dplasso.encoding.parts import Categories, Number
+from dplasso.encoding.parts import Categories, Number, Pairs
 from dplasso.encoding.schema import Schema
 from dplasso.estimators.fitting import method_of
 from dplasso.fit import column_plan

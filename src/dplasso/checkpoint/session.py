@@ -5,34 +5,121 @@ resumed fit finds its charge. When the fit has ended the entry keeps a digest of
 """
 
 import os
+import re
 import time
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from dplasso.checkpoint.format import Checkpoint, Place, read_checkpoint, write_checkpoint
 from dplasso.cluster import Engine
 from dplasso.errors import BudgetError, CheckpointError, LedgerError, shown
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.files.disk import claim
+from dplasso.files.archive import ArchiveKind, parse_array, read_archive
+from dplasso.files.disk import claim, sidecar_path
 from dplasso.fit.run import Begun, Hooks, Session, Snapshots
 from dplasso.ledger import Reservation, check_affordable, find, new_token, reserve
-from dplasso.model.file import params_to_json
+from dplasso.model.file import ReleasedFile, params_to_json, parse_released, write_released
 from dplasso.phases.contract import NO_SNAPSHOT, Snapshot
 from dplasso.phases.released import Released
 from dplasso.privacy.wording import FROM_SYSTEM
 
-DEFAULT_SECONDS = 5.0
+Place = str | os.PathLike[str]
+
+FORMAT_VERSION = 4
+_TOKEN = re.compile("[0-9a-f]{32}")
+_OLDER = "finish the fit with the dplasso that began it, or begin it again"
+_KIND = ArchiveKind(
+    "checkpoint", "dplasso-checkpoint", FORMAT_VERSION, CheckpointError, _OLDER, private=True
+)
+_STATE = "state-"
+_ABOUT = (
+    "A checkpoint of a fit: its public parameters and what has been released so far. Nothing else "
+    "in it depends on the data, so by composition the privacy statement, which is that of the "
+    "whole fit, covers it. How far the fit had come is a matter of time, which nothing protects: "
+    "keep this file with the data and release the model instead."
+)
+
 # The pause between checkpoints, at least, in multiples of the time that the last one took.
 _PAUSE = 10.0
 
 # These do not change the model, and a seed is a secret.
 _NOT_STORED = ("random_state", "n_jobs", "verbose", "ledger")
+
+
+@dataclass(frozen=True)
+class Checkpoint(ReleasedFile):
+    """What a checkpoint holds.
+
+    `statement`: of the whole fit. `state`: the snapshot of the phase under way, released too.
+    `token`: that of the ledger's entry.
+    """
+
+    n_phases: int = 1
+    state: Snapshot = field(default_factory=dict)
+    token: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        done = len(self.released)
+        if type(self.n_phases) is not int or not done <= self.n_phases:
+            raise ValueError(f"{done} releases do not fit a fit of {self.n_phases!r} phases")
+        steps = self.state.get("done")
+        if self.state and (steps is None or steps.shape or steps.dtype.kind != "i" or steps < 0):
+            raise ValueError("it does not say how many steps of a phase under way are done")
+        if self.token is not None and not _TOKEN.fullmatch(self.token):
+            raise ValueError("its ledger entry has no token")
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """How far the fit had come: phases that are done, and steps of the one under way."""
+        return len(self.released), int(self.state["done"]) if self.state else 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every phase is done."""
+        return len(self.released) == self.n_phases
+
+
+def write_checkpoint(checkpoint: Checkpoint, path: Place) -> None:
+    """Write a checkpoint, whole or not at all; OSError, ValueError as `write_released`."""
+    entries = {"about": _ABOUT, "n_phases": checkpoint.n_phases, "token": checkpoint.token}
+    state = {f"{_STATE}{name}": array for name, array in checkpoint.state.items()}
+    write_released(
+        checkpoint,
+        path,
+        _KIND,
+        params=checkpoint.params,
+        entries=entries,
+        arrays=state,
+        # Always the same name, so that killed processes leave one file at most.
+        temporary=sidecar_path(path, "tmp").name,
+    )
+
+
+def read_checkpoint(path: Place) -> Checkpoint:
+    """Read and check a checkpoint; CheckpointError if it is damaged, foreign or of another version.
+
+    ``DPLogisticRegression(**checkpoint.params)`` is the estimator to go on with, but for a seed,
+    which is never stored.
+    """
+    return read_archive(path, _KIND, _parse)
+
+
+def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Checkpoint:
+    entries = ("about", "n_phases", "token")
+    state = sorted(name for name in members if name.startswith(_STATE))
+    content = parse_released(header, members, entries=entries, besides=state)
+    return Checkpoint(
+        **content,
+        n_phases=header["n_phases"],
+        state={name.removeprefix(_STATE): parse_array(members[name]) for name in state},
+        token=header["token"],
+    )
 
 
 def fit_with_checkpoints(
@@ -41,7 +128,7 @@ def fit_with_checkpoints(
     y: ArrayLike | None,
     path: Place,
     *,
-    seconds: float = DEFAULT_SECONDS,
+    seconds: float = 5.0,
     overwrite: bool = False,
     engine: Engine | None = None,
 ) -> PrivateLinearModel:
@@ -73,7 +160,7 @@ def resume_fit(
     y: ArrayLike | None,
     path: Place,
     *,
-    seconds: float = DEFAULT_SECONDS,
+    seconds: float = 5.0,
     engine: Engine | None = None,
 ) -> PrivateLinearModel:
     """Go on with a fit that was interrupted, from its checkpoint, and return the estimator.
@@ -132,18 +219,9 @@ class KeptFit(Session):
             write_checkpoint(start, path)
         self._start, self._reached = start, stored or start
         # With a seed or without privacy, a fit that begins again draws the same.
-        self._goes_on = stored is not None and begun.statement.randomness == FROM_SYSTEM
-        if self._goes_on:
-            self.released = self._reached.released
+        if stored is not None and begun.statement.randomness == FROM_SYSTEM:
+            self.released, self.state = stored.released, stored.state
         self._written, self._pause = time.monotonic(), seconds
-
-    def snapshot_of(self, place: int) -> Snapshot:
-        goes_on = self._goes_on and place == len(self.released)
-        return self._reached.state if goes_on else NO_SNAPSHOT
-
-    def marks_of(self, n_steps: int) -> Collection[int]:
-        """Return all steps, where workers take them."""
-        return range(1, n_steps) if self._begun.records.every_step else ()
 
     def keep(
         self, released: Released, done: int = 0, snapshots: Snapshots = lambda _: NO_SNAPSHOT

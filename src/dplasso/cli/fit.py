@@ -207,9 +207,7 @@ def _trained(
         if "classes" in (params := estimator.get_params()):
             classes = np.unique(train.y) if params["classes"] is None else params["classes"]
             numbers_in(test.source, test.y, classes)
-    hooks = Hooks(
-        checkpoints=kept.begin, cautioned=output.cautions, known_records=int(train.X.shape[0])
-    )
+    hooks = Hooks(checkpoints=kept.begin, cautioned=output.cautions)
     more = {"groups": train.people, "engine": engine}
     seconds |= train_with_bar(estimator, rows, labels, bars, "training", hooks, **more)
     if tests:

@@ -101,8 +101,8 @@ def convert(
         )
         report = describe(written)
     report["seconds"] = time.perf_counter() - started
-    public = records.public
-    if public is None and features is None:
+    public = None
+    if schema is None and features is None:
         public = (
             f"The number of columns ({report['n_features']:,}) is treated as public; if it "
             "came from the data alone, declare it with --features."

@@ -20,18 +20,15 @@ from dplasso.encoding.schema import Schema, encode
 from dplasso.errors import DataError
 
 # A draft reads fewer rows if the table has very many columns.
-_DRAFT_ROWS, _DRAFT_FIELDS = 1 << 16, 1 << 24
+_DRAFT_ROWS, _DRAFT_FIELDS = 1 << 16, 1 << 23
 _DRAFT_BYTES = 1 << 27
-# Fields converted to arrays at a time: converting few rows takes as long as converting many.
-_FIELDS_AT_ONCE = 1 << 22
 
 
 class EncodedRecords(NamedTuple):
-    """Records as sparse rows, how their columns were made, and a sentence if D is public."""
+    """Records as sparse rows, and how their columns were made."""
 
     source: BlockSource
     origin: dict[str, Any]
-    public: str | None
 
 
 def encode_files(
@@ -58,13 +55,9 @@ def encode_files(
             f"{files[0]} does not say which person each row belongs to: only a table that a "
             "schema encodes has a person column (CSV, JSON lines, Parquet, Arrow)"
         )
-    public = None
     if schema is not None:
-        asked = {"labelled": labelled, "person_column": person_column, "dialect": dialect}
-        source = table_source(files, schema, **asked)  # type: ignore[arg-type]
-        public = (
-            f"The {schema.n_features:,} columns follow from the schema alone: no category, "
-            "word or range is taken from the data."
+        source = table_source(
+            files, schema, labelled=labelled, person_column=person_column, dialect=dialect
         )
     else:
         check_goes(files[0], dialect, text=False)
@@ -72,7 +65,7 @@ def encode_files(
             files, n_features=n_features, zero_based=zero_based, labels_path=labels_path
         )
     origin = Origin(schema, binarize).to_json()
-    return EncodedRecords(binarized(source) if binarize else source, origin, public)
+    return EncodedRecords(binarized(source) if binarize else source, origin)
 
 
 def read_records(
@@ -122,7 +115,7 @@ def read_records(
         raise DataError(
             f"{files[0]} is not a table: a schema encodes CSV, JSON lines, Parquet, Arrow"
         )
-    source, _, _ = encode_files(files, schema, n_features=n_features, **options)
+    source = encode_files(files, schema, n_features=n_features, **options).source
     X, y, people = gather(source, progress)
     numbers = None if people is None else number_people(people)
     origin = Origin(schema, options.get("binarize", False))
@@ -201,33 +194,20 @@ def first_rows(
     reader = TableReader(path, dialect)
     names = reader.column_names()
     most = most or max(1, min(_DRAFT_ROWS, _DRAFT_FIELDS // max(len(names), 1)))
-    pieces: list[Any] = []
-    waiting: list[Batch] = []
+    batches: list[Batch] = []
     n_rows = 0
     for batch in reader.batches(names, _DRAFT_BYTES):
-        waiting.append(batch)
+        batches.append(batch)
         n_rows += batch.n_rows
         if progress is not None:
             progress(min(n_rows, most), most)
-        if sum(held.n_rows for held in waiting) * len(names) >= _FIELDS_AT_ONCE:
-            pieces.append(_one_table(waiting))
-            waiting = []
         if n_rows >= most:
             break
-    if waiting:
-        pieces.append(_one_table(waiting))
-    if not pieces:
+    if not batches:
         raise DataError(f"{path} has no records; a draft needs at least one")
-    return pa.concat_tables(pieces, promote_options="permissive").slice(0, most)
-
-
-def _one_table(file_batches: list[Batch]) -> Any:
-    """Return consecutive batches of a file as pyarrow.Table."""
-    import pyarrow as pa
-
     columns = {}
-    for name, first in file_batches[0].columns.items():
-        parts = [batch.columns[name] for batch in file_batches]
+    for name, first in batches[0].columns.items():
+        parts = [batch.columns[name] for batch in batches]
         whole = [*chain(*parts)] if isinstance(first, list) else pa.chunked_array(parts)
-        columns[name] = as_arrow(whole, f"{file_batches[0].path}, column {name!r}")
-    return pa.table(columns)
+        columns[name] = as_arrow(whole, f"{path}, column {name!r}")
+    return pa.table(columns).slice(0, most)

@@ -6,8 +6,9 @@ missing, unknown and out-of-range values, so no record decides which features ex
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,13 @@ from dplasso.encoding.hashed import check_hash_bits, hash_codes
 from dplasso.errors import DataError
 
 _MOST_COLUMNS = 2**40
+# Columns that make pairs. A column with more codes than the second number is hashed to 2^bits in
+# pairs, so that noise does not hide them.
+_MOST_PAIRED, _MOST_CODES, _HASH_BITS = 32, 64, 4
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _NAMED = {"month": _MONTHS, "weekday": ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")}
-_TAKEN = ("year", "month", "weekday", "days")
+_TAKEN = ("year", "month", "weekday")
 _TRIED_DATE = datetime(2001, 2, 13, 4, 5, 6)
 
 
@@ -216,6 +220,90 @@ class Cross(Part):
         yield Slot(np.where(none, -1, combined + offset))
 
 
+@dataclass(frozen=True)
+class Pairs(Part):
+    """One feature for each combination of the codes of two columns, for every pair of columns.
+
+    `columns`: columns that exactly one coded part encodes; all of those if empty.
+    """
+
+    columns: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
+        count = len(set(self.columns))
+        if count != len(self.columns) or count == 1 or count > _MOST_PAIRED:
+            raise ValueError(f"columns of pairs must be 2 to {_MOST_PAIRED} different ones")
+
+    def among(self, parts: Sequence[Part]) -> "Pairs":
+        """Return the pairs of their own columns, or else of all that one coded part encodes."""
+        if self.columns:
+            return self
+        coded = [column for part in parts if isinstance(part, Coded) for column in part.columns]
+        columns = [column for column in coded if coded.count(column) == 1]
+        if len(columns) < 2:
+            raise ValueError("pairs need two columns that one part with categories or bins encodes")
+        return replace(self, columns=tuple(columns))
+
+    def blocks(self, coded: CodedOf) -> list[tuple[int, int, int]]:
+        """Return the first feature of each pair, and the numbers of codes of its columns."""
+        codes = [coded(column).codes for column in self.columns]
+        sizes = [size if size <= _MOST_CODES else 1 << _HASH_BITS for size in codes]
+        blocks, first = [], 0
+        for left, right in combinations(sizes, 2):
+            blocks.append((first, left, right))
+            first += left * right
+        return blocks
+
+    def places(self, coded: CodedOf, features: Codes) -> list[int]:
+        """Return the pair of each feature, in the order of `blocks`."""
+        firsts = [first for first, _, _ in self.blocks(coded)]
+        places: list[int] = (np.searchsorted(firsts, features, "right") - 1).tolist()
+        return places
+
+    def columns_of(self, coded: CodedOf, feature: int) -> tuple[str, ...]:
+        (place,) = self.places(coded, np.array([feature]))
+        return list(combinations(self.columns, 2))[place]
+
+    def width(self, coded: CodedOf) -> int:
+        first, left, right = self.blocks(coded)[-1]
+        return first + left * right
+
+    def slots(self, coded: CodedOf) -> list[tuple[int, int, float]]:
+        return [(first, first + left * right, 1.0) for first, left, right in self.blocks(coded)]
+
+    def names(self, coded: CodedOf, columns: Codes) -> list[str]:
+        blocks, pairs = self.blocks(coded), list(combinations(self.columns, 2))
+        names = []
+        for place, column in zip(self.places(coded, columns), columns.tolist(), strict=True):
+            first, _, size = blocks[place]
+            codes = divmod(column - first, size)
+            shown = zip(pairs[place], codes, strict=True)
+            names.append(" & ".join(_name(coded(taken), taken, code) for taken, code in shown))
+        return names
+
+    def entries(self, coded: CodedOf, table: TableColumns, offset: int) -> Iterator[Slot]:
+        codes = [_coarse(coded(column), table, column) for column in self.columns]
+        pairs = zip(self.blocks(coded), combinations(codes, 2), strict=True)
+        for (first, _, size), (left, right) in pairs:
+            none = (left < 0) | (right < 0)
+            yield Slot.of(np.where(none, -1, left * size + right), offset + first)
+
+
+def _coarse(part: Coded, table: TableColumns, column: str) -> Codes:
+    """Return each record's code in a pair, -1 for none."""
+    codes = table.codes(part, column)
+    if part.codes <= _MOST_CODES:
+        return codes
+    return np.where(codes < 0, -1, hash_codes(np.maximum(codes, 0), _HASH_BITS))
+
+
+def _name(part: Coded, column: str, code: int) -> str:
+    if part.codes > _MOST_CODES:
+        return f"{column}[{code + 1} of {1 << _HASH_BITS}]"
+    return part.code_names(np.array([code]), column)[0]
+
+
 # The conversion before a declared category is compared with a value, by type of the categories.
 _COMPARED_AS: dict[type, Callable[[Any], Any]] = {
     bool: lowered, int: number_in, float: number_in, str: str
@@ -236,19 +324,17 @@ def _checked_edges(column: str, spec: Any) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Date(OfOneColumn, Coded):
-    """One feature for each month or weekday, or for each public bin of years or days.
+    """One feature for each month or weekday, or for each public bin of years.
 
     `column`: column of dates or times, or of text that holds dates.
-    `take`: "year", "month", "weekday" or "days".
-    `edges`: public edges of the bins of years or days, as in `Bins`.
-    `since`: the first day, such as 2026-01-31, for a count of days.
+    `take`: "year", "month" or "weekday".
+    `edges`: public edges of the bins of years, as in `Bins`.
     `format`: how to parse text, in the codes of `datetime.strptime`.
     `missing`: how to encode a missing date.
     """
 
     take: str
     edges: tuple[float, ...] = ()
-    since: str | None = None
     format: str = "%Y-%m-%d"
     missing: str = "column"
 
@@ -257,18 +343,12 @@ class Date(OfOneColumn, Coded):
         if self.take not in _TAKEN:
             raise ValueError(f"take of {about} must be one of {', '.join(_TAKEN)}: {self.take!r}")
         object.__setattr__(self, "edges", () if self._names else self._bins.edges)
-        if (self.take == "days") != (self.since is not None):
-            raise ValueError(f'{about}: set since, a day, if take is "days", and only then')
         try:
-            date.fromisoformat(self.since or "2026-01-31")
             read = datetime.strptime(_TRIED_DATE.strftime(self.format), self.format)
         except (TypeError, ValueError):
             read = None
         if read is None or read.date() != _TRIED_DATE.date():
-            raise ValueError(
-                f"{about}: since must be a day such as 2026-01-31, and format must contain year, "
-                "month and day, such as %Y-%m-%d"
-            )
+            raise ValueError(f"{about}: format must contain year, month and day, such as %Y-%m-%d")
         self._check_words("missing")
 
     @property
@@ -293,9 +373,7 @@ class Date(OfOneColumn, Coded):
         days: Any = table.dates(column, self.format, self.missing)
         missing = np.isnat(days)
         counted = np.where(missing, np.datetime64(0, "D"), days)
-        if self.take == "days":
-            numbers = (counted - np.datetime64(self.since, "D")).astype(np.int64)
-        elif self.take == "year":
+        if self.take == "year":
             numbers = counted.astype("M8[Y]").astype(np.int64) + 1970
         elif self.take == "month":
             numbers = counted.astype("M8[M]").astype(np.int64) % 12

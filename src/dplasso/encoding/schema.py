@@ -19,8 +19,7 @@ from dplasso.data.blocks import INT32_MAX, Rows
 from dplasso.encoding.contract import Coded, Part, Slot, TableColumns, Where
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.levels import Levels
-from dplasso.encoding.pairs import Pairs
-from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number
+from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number, Pairs
 from dplasso.errors import ParameterError
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.statement import PrivacyStatement, StatedRelease

@@ -1,4 +1,4 @@
-"""The settings that a LASSO chooses for itself, and warnings of fits that can find nothing.
+"""The settings that a LASSO chooses for itself.
 
 Of t columns drawn, the weakest one's gradient is about ``theta N / (2 sqrt(t))``. A draw at ``eps0
 = sqrt(8 rho / T)`` finds it if ``eps0`` times that exceeds ``ln 2D``, so T grows with ``sqrt(rho) N
@@ -19,7 +19,6 @@ from dplasso.gradient_descent.schedule import (
     with_directions,
 )
 from dplasso.phases.select import LATE_START
-from dplasso.privacy.budget import Budget
 
 # The most columns of a model unless more are asked for or can be found.
 MOST_COLUMNS = 200
@@ -196,52 +195,4 @@ def plan_lasso(shape: Shape, rho: float, n_records: float, *, long_rows: bool) -
         calibration_share=0.0 if share else calibration,
         refit_calibration=min(0.5, calibration / share) if share else 0.0,
         start_share=start,
-    )
-
-
-# Below this signal, a dense fit of texts is rarely better than guessing (docs/logistic.md).
-_LEAST_SIGNAL = 5.0
-
-
-def findable_columns(
-    rho: float, n_vertices: int, n_records: float, n_outputs: int, n_features: int
-) -> float:
-    """Return how many of the columns drawn can be expected to stand out, from public numbers.
-
-    The t-th best column does if its gradient exceeds the largest of 2D noises. Of K classes, a
-    gradient is 2/K of that of two.
-    """
-    findable = columns_to_be_found(rho, n_records, n_outputs * n_features)
-    strong = 2.0 * findable / max(2, n_outputs)
-    return min(float(n_vertices), strong * strong / n_vertices)
-
-
-def columns_warning(
-    findable: float, n_iter: int | None, n_records: float, n_features: int, epsilon: float
-) -> str:
-    """Warn if almost no column can be found; `n_iter` were asked for."""
-    fewest = min(FEWEST_REFITTED, n_iter or FEWEST_REFITTED, max(1, n_features // 2))
-    if findable >= fewest:
-        return ""
-    return (
-        f"with {n_records:,.0f} records, {n_features:,} columns and epsilon={epsilon:g}, about "
-        f"{findable:.2g} columns can be told from noise, and only if they tell the label well: the "
-        "model may be no better than chance; more records, fewer columns or a larger epsilon help, "
-        "or logistic (linear) regression in place of the LASSO"
-    )
-
-
-def gradients_warning(budget: Budget, mu: float, n_records: float, n_outputs: int) -> str:
-    """Return a warning if the noise outweighs the signal of the records, else an empty text.
-
-    `mu`: what the gradients spend. The signal is the gradient of N rows that agree, over the noise.
-    """
-    signal = n_records * mu / budget.moved(1.0)
-    if signal / max(2, n_outputs) >= _LEAST_SIGNAL:
-        return ""
-    of = f" of {n_outputs:,} classes" if n_outputs > 2 else ""
-    return (
-        f"with {n_records:,.0f} records{of} and epsilon={budget.epsilon:g}, the noise outweighs "
-        "what the records can tell: the model may be no better than chance; more records or a "
-        "larger epsilon help"
     )

@@ -9,7 +9,6 @@ from scipy.sparse import csr_array
 
 from dplasso.encoding.origin import one_hot_groups
 from dplasso.errors import ParameterError
-from dplasso.fit.column_plan import gradients_warning
 from dplasso.fit.method import Method, checked_count, common_parameters, word_or_number
 from dplasso.fit.named_columns import learn_predictions
 from dplasso.fit.public_knowledge import find_named, scaled_rows
@@ -23,12 +22,11 @@ from dplasso.gradient_descent.schedule import (
 )
 from dplasso.losses.contract import DEVIATIONS, balanced_weights
 from dplasso.phases.contract import Phase, Plan
-from dplasso.phases.count import COUNT_SHARE, count, counted_of, levels
+from dplasso.phases.count import count, counted_of, levels
 from dplasso.phases.course import Course, Descent, beyond
 from dplasso.phases.descend import gradient_phases
-from dplasso.phases.inference import MOST_COLUMNS, inference
+from dplasso.phases.inference import MOST_COLUMNS, inference, named_columns
 from dplasso.phases.moments import Infer, OneHot, read_infer
-from dplasso.phases.named import named_columns
 from dplasso.phases.pairs import PAIRS_SHARE, columns_of, stages_with
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
@@ -206,6 +204,10 @@ class GradientDescent(Method):
         return bool(self.infer.named) and self.learn_geometry is not None
 
     @property
+    def fitted_share(self) -> float:
+        return super().fitted_share - self.infer.share
+
+    @property
     def infers(self) -> bool:
         """Whether intervals follow the fit."""
         return self.infer.share > 0.0
@@ -220,16 +222,6 @@ class GradientDescent(Method):
         same = share_bits(counted.total) == share_bits(weight)
         loss = self.loss(Labels(weight=weights.tolist()).of_classes(task.classes))
         return loss, weight if same else counted.total
-
-    def noise_warning(
-        self,
-        task: Task,
-        budget: Budget,
-        n_records: float,
-        n_features: int,  # noqa: ARG002
-    ) -> str:
-        mu = budget.mu_of(1.0 - COUNT_SHARE - self.infer.share)
-        return gradients_warning(budget, mu, n_records, task.n_outputs)
 
 
 def checked_infer(params: Mapping[str, Any]) -> Infer:

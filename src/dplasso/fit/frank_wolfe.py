@@ -8,7 +8,6 @@ from typing import Any, Self
 from scipy.sparse import csr_array
 
 from dplasso.errors import ParameterError
-from dplasso.fit.column_plan import columns_warning, findable_columns
 from dplasso.fit.method import Method, checked_count, common_parameters, word_or_number
 from dplasso.fit.task import Task
 from dplasso.frank_wolfe.drift import tolerance_of, tolerance_within_noise
@@ -232,12 +231,3 @@ class FrankWolfeLoop(Method):
             )
 
         return Plan(((counting, draw) if self.counts else (draw,)), lay_out)
-
-    def noise_warning(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:
-        if budget.leak:
-            return ""
-        # A single column that stands out is drawn repeatedly.
-        drawn = self.n_iter, n_records, task.n_outputs, n_features
-        rho = budget.mu * budget.mu / 2.0
-        findable = findable_columns(rho, *drawn)
-        return columns_warning(findable, 1, n_records, n_features, self.epsilon)

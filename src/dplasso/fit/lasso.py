@@ -11,9 +11,6 @@ from scipy.sparse import csr_array
 from dplasso.fit.column_plan import (
     LassoPlan,
     Shape,
-    columns_warning,
-    findable_columns,
-    gradients_warning,
     plan_lasso,
     row_limit,
 )
@@ -22,7 +19,7 @@ from dplasso.fit.public_knowledge import scaled_rows
 from dplasso.fit.task import Task
 from dplasso.gradient_descent.calibration import LEARNT, LEARNT_OF_FEW, LEARNT_WITH_DIRECTIONS
 from dplasso.phases.contract import Fit, Plan
-from dplasso.phases.count import COUNT_SHARE, count, counted_of
+from dplasso.phases.count import count, counted_of
 from dplasso.phases.course import Course, Descent
 from dplasso.phases.descend import gradient_phases
 from dplasso.phases.released import Released
@@ -190,16 +187,3 @@ class Lasso(Method):
             loss=task.refit_loss(first_loss),
             geometry=self.geometry if shape.mixes else None,
         )
-
-    def noise_warning(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:
-        if budget.leak:
-            return ""
-        shape, left = self.shape(task, n_features), 1.0 - COUNT_SHARE
-        if shape.most_kept or not shape.length:
-            return gradients_warning(budget, budget.mu_of(left), n_records, task.n_outputs)
-        plan = plan_lasso(shape, left * budget.mu * budget.mu / 2.0, n_records, long_rows=True)
-        share = left * (1.0 - plan.refit_share - plan.calibration_share)
-        rho = share * budget.mu * budget.mu / 2.0
-        drawn = plan.n_vertices, n_records, task.n_outputs, n_features
-        public = self.max_weights, n_records, n_features, self.epsilon
-        return columns_warning(findable_columns(rho, *drawn), *public)

@@ -15,7 +15,7 @@ from dplasso.ledger import Ledger, checked_ledger
 from dplasso.matrix.starting import StartingModel, starting_model
 from dplasso.model.linear import MatchedPrior
 from dplasso.phases.contract import Plan
-from dplasso.phases.count import COUNT, Spans
+from dplasso.phases.count import COUNT, COUNT_SHARE, Spans
 from dplasso.phases.pairs import Blocks
 from dplasso.privacy.budget import Budget, build_budget
 from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbors
@@ -27,6 +27,8 @@ from dplasso.runtime.threads import count_threads, usable_cores
 _MOST_THREADS = 64
 # Assumed where a cost is asked for before there are data.
 MANY_COLUMNS = 2**24
+# Below this signal, a dense fit of texts is rarely better than guessing (docs/logistic.md).
+LEAST_SIGNAL = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,9 +115,27 @@ class Method:
         """Return rows as the method's weights act on them: clipped, or scaled."""
         raise NotImplementedError
 
-    def noise_warning(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:
-        """Return a warning if `n_records` are too few for the budget, else an empty text."""
-        raise NotImplementedError
+    @property
+    def fitted_share(self) -> float:
+        """The share of the budget that learns weights."""
+        return 1.0 - COUNT_SHARE
+
+    def noise_warning(self, task: Task, budget: Budget, n_records: float) -> str:
+        """Return a warning if the noise outweighs the signal of the records, else an empty text.
+
+        The signal is the gradient of N rows that agree, over the noise.
+        """
+        if budget.leak:
+            return ""
+        signal = n_records * budget.mu_of(self.fitted_share) / budget.moved(1.0)
+        if signal / max(2, task.n_outputs) >= LEAST_SIGNAL:
+            return ""
+        of = f" of {task.n_outputs:,} classes" if task.n_outputs > 2 else ""
+        return (
+            f"with {n_records:,.0f} records{of} and epsilon={budget.epsilon:g}, the noise "
+            "outweighs what the records can tell: the model may be no better than chance; more "
+            "records or a larger epsilon help"
+        )
 
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:
         """Return the phases of a fit; `weighted`: whether records have weights."""

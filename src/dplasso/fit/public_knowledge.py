@@ -25,7 +25,7 @@ from dplasso.matrix.compressed import checked, compress
 from dplasso.matrix.geometry import Geometry
 from dplasso.matrix.unit_rows import row_factors
 from dplasso.model.linear import MatchedPrior
-from dplasso.phases.named import PublicPredictions
+from dplasso.phases.inference import PublicPredictions
 from dplasso.runtime.progress import late_progress
 from dplasso.runtime.threads import thread_pool
 

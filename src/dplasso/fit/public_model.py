@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.multiclass import OneVsRestClassifier
-from sklearn.multioutput import MultiOutputClassifier
 
 from dplasso.encoding.schema import Schema
 from dplasso.errors import ParameterError, ParameterTypeError
@@ -21,7 +19,6 @@ from dplasso.model.weights import linear_part
 from dplasso.privacy.wording import rounded_up
 
 INTERCEPT = "(intercept)"
-_OF_EACH = (OneVsRestClassifier, MultiOutputClassifier)
 _FORMS = (
     "a fitted linear model of scikit-learn or dplasso, weights by column name, an array, or the "
     "path of a model file or of a .csv with the columns name and weight"
@@ -89,7 +86,7 @@ def _read(prior: Any) -> PublicModel:
         return _of_model(prior.model_)
     if hasattr(prior, "named_steps"):
         return _of_pipeline(prior)
-    if all(hasattr(part, "coef_") for part in _each(prior)):
+    if hasattr(prior, "coef_"):
         return _of_fitted(prior, getattr(prior, "feature_names_in_", None))
     if isinstance(prior, str | os.PathLike):
         path = Path(prior)
@@ -165,26 +162,18 @@ def names_after(steps: Any) -> NDArray[np.object_] | None:
     return np.asarray(names, dtype=object)
 
 
-def _each(model: Any) -> list[Any]:
-    """Return the linear models of a fitted one: one of each label or class, or itself."""
-    return getattr(model, "estimators_", [model]) if isinstance(model, _OF_EACH) else [model]
-
-
 def _of_fitted(model: Any, names: Any) -> PublicModel:
     """Return a fitted linear model that has scikit-learn's attributes."""
     maker = type(model).__module__.partition(".")[0]
-    weights = np.concatenate([np.atleast_2d(_dense(part.coef_)) for part in _each(model)])
-    constants = [np.atleast_1d(getattr(part, "intercept_", 0.0)) for part in _each(model)]
-    constant, classes = np.concatenate(constants).astype(float), getattr(model, "classes_", None)
-    # For a label matrix, classes_ holds numbers and not labels.
-    of_labels = isinstance(model, _OF_EACH) and getattr(model, "multilabel_", True)
+    weights, classes = np.atleast_2d(_dense(model.coef_)), getattr(model, "classes_", None)
+    constant = np.atleast_1d(getattr(model, "intercept_", 0.0)).astype(float)
     return PublicModel(
         weights,
         # Without an intercept, scikit-learn may have one zero for all classes.
         np.full(weights.shape[0], constant[0]) if constant.size == 1 else constant,
         f"a {type(model).__name__} of {'scikit-learn' if maker == 'sklearn' else maker}",
         names=None if names is None else np.asarray(names, dtype=object),
-        labels=None if of_labels or classes is None else np.asarray(classes).tolist(),
+        labels=None if classes is None else np.asarray(classes).tolist(),
         learns="numbers" if classes is None else "classes",
     )
 

@@ -47,7 +47,7 @@ class LocalRecords:
 
     `X`, shape (N, D): a matrix or a store. `weights`, shape (N,), in [0, 1]: None for 1 each.
     `within`, shape (N,): which records of a store enter. `by_person`: whether rows of people are
-    limited. `every_step`: whether a checkpoint is written after each step.
+    limited. `every_step`: whether every step is kept before the next.
     """
 
     X: Any

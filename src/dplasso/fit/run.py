@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -42,20 +42,13 @@ class Begun:
 class Session:
     """A fit that keeps no checkpoint; `dplasso.checkpoint.session` has one that does.
 
-    `released`: what an interrupted fit has released, which is not drawn again. `take`: charges a
-    fit that may have been charged before.
+    `released`: what an interrupted fit has released, which is not drawn again. `state`: how far it
+    had come in the phase after that. `take`: charges a fit that may have been charged before.
     """
 
     released = Released()
+    state = NO_SNAPSHOT
     take: Callable[[], Reservation] | None = None
-
-    def snapshot_of(self, place: int) -> Snapshot:  # noqa: ARG002
-        """Return how far an interrupted fit had come in the phase of a place."""
-        return NO_SNAPSHOT
-
-    def marks_of(self, n_steps: int) -> Collection[int]:  # noqa: ARG002
-        """Return the steps after which what is released must be kept."""
-        return ()
 
     def keep(
         self, released: Released, done: int = 0, snapshots: Snapshots = lambda _: NO_SNAPSHOT
@@ -69,7 +62,7 @@ class Hooks:
 
     `seconds`: receives the times of preparing and training. `copied`: called with the bytes that
     workers have copied, and those to be copied. `cautioned`: called with the cautions before the
-    charge. `known_records`: the number of records, for the curator's screen alone.
+    charge.
     """
 
     progress: Progress | None = None
@@ -77,7 +70,6 @@ class Hooks:
     checkpoints: Callable[[Begun], Session] | None = None
     copied: Callable[[int, int], None] | None = None
     cautioned: Callable[[Sequence[Caution]], None] = warn_of
-    known_records: int | None = None
 
     def progress_of(self, plan: Plan, place: int, taken: int) -> Progress | None:
         """Return the progress of one phase as that of the fit; `taken` steps came before it."""
@@ -97,7 +89,7 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, dict[str
     begun = _prepared(method, records, hooks)
     method, records, budget, plan = begun.method, begun.records, begun.budget, begun.plan
     session = Session() if hooks.checkpoints is None else hooks.checkpoints(begun)
-    released, taken = session.released, 0
+    released, snapshot, taken = session.released, session.state, 0
     steps: Steps | None = None
     if method.n_records is not None and not len(released):
         _warn_of_noise(begun, method.n_records)
@@ -115,15 +107,15 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, dict[str
         ):
             for place, phase in enumerate(plan.phases[len(released) :], len(released)):
                 share = check_share(phase, phase.share(budget, released), released)
-                mu, snapshot = budget.mu_of(share), session.snapshot_of(place)
-                steps = phase.begin(fit, released, mu, snapshot)
+                steps = phase.begin(fit, released, budget.mu_of(share), snapshot)
                 run_in_chunks(
                     steps,
-                    marks=session.marks_of(steps.n_steps),
+                    one_by_one=records.every_step,
                     checkpoint=partial(session.keep, released, snapshots=steps.snapshot),
                     progress=hooks.progress_of(plan, place, taken),
                 )
                 released, taken = released.then(share, steps.release()), taken + steps.n_steps
+                snapshot = NO_SNAPSHOT
                 session.keep(released)
                 counted = released.entries[-1].release
                 if method.n_records is None and isinstance(counted, Counted):
@@ -148,8 +140,7 @@ def _prepared(method: Method, records: Records, hooks: Hooks) -> Begun:
         check_paid(method.ledger, edges.digest, f"the edges of {', '.join(edges.columns)}")
         earlier = [edges.stated(budget.rows_per_person)]
     statement = method.statement(task, budget, n_features, earlier)
-    n_records = method.n_records if hooks.known_records is None else hooks.known_records
-    hooks.cautioned(statement.cautions(n_records, classes=task.classes.tolist()))
+    hooks.cautioned(statement.cautions(method.n_records, classes=task.classes.tolist()))
     if hooks.checkpoints is None:
         check_affordable(method.ledger, budget)
     # This reads all of a store, so cheaper refusals come first.
@@ -167,8 +158,7 @@ def _warn_of_noise(begun: Begun, n_records: float) -> None:
     method = begun.method
     if method.from_prior or method.geometry is not None:
         return
-    size = float(n_records), begun.records.shape[1]
-    words = method.noise_warning(begun.task, begun.budget, *size)
+    words = method.noise_warning(begun.task, begun.budget, float(n_records))
     if words:
         warnings.warn(words, NoiseWarning, stacklevel=5)
 
@@ -178,13 +168,11 @@ def _modelled(
 ) -> tuple[Model, dict[str, Any]]:
     """Return the model that follows from the releases, and what a fit without privacy notes."""
     counted, method, statement = released.last(Counted), begun.method, begun.statement
-    n_records = method.n_records if hooks.known_records is None else hooks.known_records
-    # Show the cautions that the released count adds.
-    classes = begun.task.classes.tolist()
-    before = after = statement.cautions(n_records, classes=classes)
-    if n_records is None and counted:
+    if method.n_records is None and counted:
+        # Show the cautions that the released count adds.
+        classes = begun.task.classes.tolist()
+        before = statement.cautions(None, classes=classes)
         after = statement.cautions(counted.total, classes=classes)
-    if len(after) > len(before):
         hooks.cautioned([caution for caution in after if caution not in before])
     run_of_last = getattr(last, "run", None)
     model = Model(

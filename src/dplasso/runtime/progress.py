@@ -3,7 +3,7 @@
 import logging
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -63,17 +63,17 @@ def duration(seconds: float) -> str:
 def run_in_chunks(
     steps: Any,
     *,
-    marks: Collection[int] = (),
+    one_by_one: bool = False,
     checkpoint: Callable[[int], None] | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Take all steps, about a tenth of a second at a time; a chunk ends at each of `marks`.
+    """Take all steps, about a tenth of a second at a time, or `one_by_one`.
 
     After each chunk, `checkpoint` is called with the steps done, then `progress` with these and T.
     """
     done, chunk = steps.done, 1
     while done < steps.n_steps:
-        last = min([done + chunk, steps.n_steps, *(mark for mark in marks if mark > done)])
+        last = done + 1 if one_by_one else min(done + chunk, steps.n_steps)
         began = time.perf_counter()
         steps.advance(done + 1, last)
         is_short = time.perf_counter() - began < _CHUNK_SECONDS
