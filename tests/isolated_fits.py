@@ -32,7 +32,7 @@ from dplasso import (
 )
 from dplasso.checkpoint import fit_with_checkpoints
 from dplasso.cluster import InProcessEngine, ThreadEngine
-from dplasso.fit import column_plan
+from dplasso.fit import lasso
 from dplasso.model.linear import MatchedPrior
 from dplasso.phases.inference import MOST_COLUMNS
 from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_CLASSES
@@ -214,7 +214,7 @@ def _fit_trial(kind: str, choices: Choices) -> "Trial":
             options["n_records"] = n_rows
     # With few steps, but where they are as many as pay.
     patched = [short_runs()] if choices.pick("steps", ("few", "few", "auto")) == "few" else []
-    patched += [patch.multiple(column_plan, **_SIZES[columns])] if columns in _SIZES else []
+    patched += [patch.multiple(lasso, **_SIZES[columns])] if columns in _SIZES else []
     return Trial(one, other, partial(_within, patched, maker(**options), choices, form))
 
 

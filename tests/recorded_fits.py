@@ -45,7 +45,7 @@ from dplasso.encoding.levels import Levels
 from dplasso.encoding.origin import Origin, with_origin
 from dplasso.encoding.parts import Categories, Number, Pairs
 from dplasso.encoding.schema import Schema
-from dplasso.fit import column_plan
+from dplasso.fit import lasso
 from dplasso.gradient_descent import schedule
 from dplasso.gradient_descent.energies import scale_exponents_of
 from dplasso.matrix.compressed import canonical
@@ -158,8 +158,8 @@ def _fit(kind, n_classes, options, relation, X, y, given):
     options = {name: value for name, value in options.items() if name != "sample_weight"}
     target = {"classes": list(range(n_classes))} if n_classes else {"target_bounds": BOUNDS}
     # A LASSO takes rows for long, so that it draws; `_kept` has other sizes.
-    longer = 1e-3 if column_plan.MOST_COLUMNS > N_COLUMNS else column_plan._LONGER_ROWS
-    with short_runs(), patch.object(column_plan, "_LONGER_ROWS", longer):
+    longer = 1e-3 if lasso.MOST_COLUMNS > N_COLUMNS else lasso._LONGER_ROWS
+    with short_runs(), patch.object(lasso, "_LONGER_ROWS", longer):
         return kind(neighbors=relation, **(target | options)).fit(X, y, **given)
 
 
@@ -220,7 +220,7 @@ def _searched(estimator, grid, X, y):
 def _kept(kind, n_classes, options, *given):
     """Fit where gradients keep columns: by as few columns as here."""
     small = {"MOST_COLUMNS": 2, "_STRENGTH": 2.0}
-    with patch.multiple(column_plan, **small):
+    with patch.multiple(lasso, **small):
         return _fit(kind, n_classes, {"epsilon": 5.0} | options, *given)
 
 

@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from dplasso.fit import column_plan
+from dplasso.fit import lasso
 
 
 @pytest.fixture(autouse=True)
 def long_rows(monkeypatch):
     """All rows are long, so a LASSO draws; short lists are what it would do otherwise."""
-    monkeypatch.setattr(column_plan, "_LONGER_ROWS", 1e-3)
+    monkeypatch.setattr(lasso, "_LONGER_ROWS", 1e-3)
 
 
 def fits(kills):

@@ -28,7 +28,7 @@ from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.ray_cluster import connect
 from dplasso.cluster.ray_engine import RayHandle
 from dplasso.cluster.worker import Partition
-from dplasso.fit import column_plan
+from dplasso.fit import lasso
 from dplasso.fit.task import Binary
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.losses.logistic import Logistic
@@ -217,7 +217,7 @@ def token():
 
 def report(kills, seed):
     # All rows are long, so a LASSO draws, as in the other tests of clusters.
-    column_plan._LONGER_ROWS = 1e-3
+    lasso._LONGER_ROWS = 1e-3
     # Ray starts workers as processes that wait for all others.
     os.environ.setdefault("RAY_worker_niceness", "0")
     began = time.perf_counter()

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso import DPLassoClassifier, DPLogisticRegression
-from dplasso.fit import column_plan
+from dplasso.fit import lasso
 from dplasso.phases.releases import Counted
 from dplasso.report.page import report_section
 from estimators.kinds import each_classifier, four, make, numbers
@@ -63,7 +63,7 @@ def test_the_table_of_weights_names_the_classes(models, kind):
 
 
 def test_every_weight_of_the_lasso_is_drawn_once(monkeypatch):
-    monkeypatch.setattr(column_plan, "_LONGER_ROWS", 1e-3)
+    monkeypatch.setattr(lasso, "_LONGER_ROWS", 1e-3)
     model = DPLassoClassifier(20.0, max_weights=200, random_state=7).fit(*four())
     assert np.unique(model.transcript_.vertex).size == model.n_iter_ == 200
     assert set(model.coef_.indices) <= set(model.transcript_.vertex % COLUMNS)

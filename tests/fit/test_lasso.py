@@ -8,8 +8,8 @@ from scipy.stats import chisquare
 
 from dplasso import DPLasso, DPLassoClassifier, load, privacy_cost, weakest_association
 from dplasso.cluster import InProcessEngine
-from dplasso.fit import column_plan
-from dplasso.fit.column_plan import Shape, plan_lasso
+from dplasso.fit import lasso
+from dplasso.fit.lasso import Shape, plan_lasso
 from dplasso.fit.task import Binary, checked_class_weight
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.gradient_descent.calibration import Calibration
@@ -32,7 +32,7 @@ def data():
 @pytest.fixture
 def drawing(monkeypatch):
     """All rows are long."""
-    monkeypatch.setattr(column_plan, "_LONGER_ROWS", 1e-3)
+    monkeypatch.setattr(lasso, "_LONGER_ROWS", 1e-3)
 
 
 def kept_columns(model):
@@ -74,7 +74,7 @@ def test_it_keeps_what_tells_the_label(data, tmp_path):
 @pytest.mark.parametrize("total", [350.0, 1400.0])
 def test_how_many_are_kept_follows_from_the_released_counts(data, total, monkeypatch):
     """Whatever the records are: the exact N is not asked for."""
-    monkeypatch.setattr(column_plan, "MOST_COLUMNS", 10)
+    monkeypatch.setattr(lasso, "MOST_COLUMNS", 10)
     monkeypatch.setattr(count, "noisy_counts", lambda *_: np.array([0.4, 0.6]) * total)
     some = [(data[0][:rows], data[1][:rows]) for rows in (700, 640)]
     kept, same = (len(kept_columns(fitted(one))) for one in some)
@@ -83,8 +83,8 @@ def test_how_many_are_kept_follows_from_the_released_counts(data, total, monkeyp
 
 
 def test_no_more_are_kept_than_is_known_before_anything_is_spent(monkeypatch, data):
-    monkeypatch.setattr(column_plan, "MOST_COLUMNS", 5)
-    monkeypatch.setattr(column_plan, "MOST_KEPT", 30)
+    monkeypatch.setattr(lasso, "MOST_COLUMNS", 5)
+    monkeypatch.setattr(lasso, "MOST_KEPT", 30)
     model = fitted(data)
     assert model.model_.released.last(Kept).columns.size == model.coef_.nnz == 30
 
@@ -106,7 +106,7 @@ def test_rows_are_drawn_from_where_most_of_them_are_long(share):
 @pytest.mark.parametrize("way", ["drawn", "kept"])
 def test_every_form_of_the_records_gives_the_same_model(way, data, tmp_path, monkeypatch):
     if way == "drawn":
-        monkeypatch.setattr(column_plan, "_LONGER_ROWS", 1e-3)
+        monkeypatch.setattr(lasso, "_LONGER_ROWS", 1e-3)
     whole, (X, y) = fitted(data), data
     assert bool(kept_columns(whole)) == (way == "kept")
     for form in other_forms(X, y, tmp_path / "s"):
@@ -281,7 +281,7 @@ def test_what_is_asked_for_is_drawn_and_every_column_weighs_the_same():
     found = plan(10**5, 50_000, asked=30)
     assert (found.n_vertices, found.n_kept, found.refit_share) == (30, 0, 0.3)
     # Every column weighs 0.8 / sqrt(T): radius times 2 / (t0 + T).
-    assert found.l1_radius * 2 / (30 + column_plan.LATE_START) == pytest.approx(0.8 / math.sqrt(30))
+    assert found.l1_radius * 2 / (30 + lasso.LATE_START) == pytest.approx(0.8 / math.sqrt(30))
 
 
 def test_gradients_keep_200_columns_and_more_where_records_and_budget_suffice():
@@ -363,7 +363,7 @@ class TestWeakestAssociation:
         """
         rng = np.random.default_rng(5)
         n, d, planted = 4_000, 3_000, 5
-        monkeypatch.setattr(column_plan, "_LONGER_ROWS", 1e-3)
+        monkeypatch.setattr(lasso, "_LONGER_ROWS", 1e-3)
         asked = {"method": "lasso", "max_weights": planted}
         limit = weakest_association(3.0, 1e-6, n, d, **asked).rows
         y = np.arange(n) % 2

@@ -25,7 +25,7 @@ from dplasso.encoding.origin import Origin, with_origin
 from dplasso.encoding.parts import Categories, Number, Pairs
 from dplasso.encoding.schema import Schema
 from dplasso.estimators.fitting import method_of
-from dplasso.fit import column_plan
+from dplasso.fit import lasso
 from dplasso.fit.records import local_records
 from dplasso.fit.run import Begun, Hooks, _prepared
 from dplasso.gradient_descent import energies
@@ -182,7 +182,7 @@ def small(case):
     with ExitStack() as stack:
         stack.enter_context(short_runs())
         for name, value in case.columns.items():
-            stack.enter_context(patch.object(column_plan, name, value))
+            stack.enter_context(patch.object(lasso, name, value))
         if case.scaled:
             stack.enter_context(patch.object(energies, "_RECORDS", 1e-3))
         stack.enter_context(patch.object(pairs, "_SIGNAL", 1e-3))

@@ -285,8 +285,9 @@ def _check_same(path: Place, stored: Checkpoint, current: Checkpoint) -> None:
 
 def _facts(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return what a resumed fit must agree in; `classes` are compared as labels."""
-    names, params = checkpoint.feature_names, params_to_json(checkpoint.params, "checkpoint")
-    return {f"parameter `{name}`": params[name] for name in params.keys() - {"classes"}} | {
+    names, params = checkpoint.feature_names, checkpoint.params | {"classes": None}
+    written = params_to_json(params, "checkpoint")
+    return {f"parameter `{name}`": value for name, value in written.items()} | {
         "ledger": "none" if checkpoint.token is None else "that it was charged to",
         "number of columns": f"{checkpoint.n_features:,}",
         "labels": " and ".join(map(repr, checkpoint.classes.tolist())),

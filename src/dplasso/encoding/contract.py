@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.data.blocks import Rows
+from dplasso.data.blocks import INT32_MAX, Rows
 from dplasso.data.labels import TRUTH, as_number
 from dplasso.data.table_batches import alike, decimal_of_groups
 from dplasso.errors import DataError
@@ -36,6 +36,32 @@ class Slot(NamedTuple):
     def of(cls, codes: NDArray[np.int64], offset: int) -> "Slot":
         """Return one entry for each record in column ``offset + code``, none for code -1."""
         return cls(np.where(codes < 0, -1, codes + offset))
+
+
+def assembled(blocks: list[Slot | Rows], n_rows: int, n_features: int) -> Rows:
+    """Join blocks side by side, in the order of their columns."""
+    index = np.int32 if n_features <= INT32_MAX + 1 else np.int64
+    counts = np.zeros(n_rows, np.int64)
+    for block in blocks:
+        counts += block.columns >= 0 if isinstance(block, Slot) else np.diff(block.indptr)
+    starts = np.zeros(n_rows + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
+    indices, values = np.empty(starts[-1], index), np.ones(starts[-1], np.float32)
+    free = starts[:-1].copy()
+    for block in blocks:
+        if isinstance(block, Slot):
+            held = block.columns >= 0
+            at = free[held]
+            indices[at] = block.columns[held]
+            if block.values is not None:
+                values[at] = block.values[held]
+            free += held
+        else:
+            lengths = np.diff(block.indptr)
+            at = np.arange(block.indices.size) + np.repeat(free - block.indptr[:-1], lengths)
+            indices[at], values[at] = block.indices, block.values
+            free += lengths
+    return Rows(starts, indices, values)
 
 
 class TableColumns:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.data.blocks import INT32_MAX, Rows
-from dplasso.encoding.contract import Coded, Part, Slot, TableColumns, Where
+from dplasso.data.blocks import Rows
+from dplasso.encoding.contract import Coded, Part, Slot, TableColumns, Where, assembled
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.levels import Levels
 from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number, Pairs
@@ -381,30 +381,4 @@ def encode(schema: Schema, table: Mapping[str, Any], n_rows: int, where: Where) 
     blocks: list[Slot | Rows] = []
     for part, offset in zip(schema.parts, schema.offsets, strict=False):
         blocks += part.entries(schema.coded, columns, offset)
-    return _assembled(blocks, n_rows, schema.n_features)
-
-
-def _assembled(blocks: list[Slot | Rows], n_rows: int, n_features: int) -> Rows:
-    """Join blocks side by side, in the order of their columns."""
-    index = np.int32 if n_features <= INT32_MAX + 1 else np.int64
-    counts = np.zeros(n_rows, np.int64)
-    for block in blocks:
-        counts += block.columns >= 0 if isinstance(block, Slot) else np.diff(block.indptr)
-    starts = np.zeros(n_rows + 1, np.int64)
-    np.cumsum(counts, out=starts[1:])
-    indices, values = np.empty(starts[-1], index), np.ones(starts[-1], np.float32)
-    free = starts[:-1].copy()
-    for block in blocks:
-        if isinstance(block, Slot):
-            held = block.columns >= 0
-            at = free[held]
-            indices[at] = block.columns[held]
-            if block.values is not None:
-                values[at] = block.values[held]
-            free += held
-        else:
-            lengths = np.diff(block.indptr)
-            at = np.arange(block.indices.size) + np.repeat(free - block.indptr[:-1], lengths)
-            indices[at], values[at] = block.indices, block.values
-            free += lengths
-    return Rows(starts, indices, values)
+    return assembled(blocks, n_rows, schema.n_features)

@@ -13,8 +13,7 @@ from dplasso.estimators.classifiers import DPLassoClassifier, DPLogisticRegressi
 from dplasso.estimators.fitting import method_of
 from dplasso.estimators.frank_wolfe_classifier import DPFrankWolfeClassifier
 from dplasso.estimators.regressors import DPLasso, DPLinearRegression
-from dplasso.fit.column_plan import plan_lasso, row_limit
-from dplasso.fit.lasso import Lasso
+from dplasso.fit.lasso import Lasso, plan_lasso, row_limit
 from dplasso.fit.method import MANY_COLUMNS, checked_target_bounds
 from dplasso.fit.task import Bounded, Labels, Task
 from dplasso.gradient_descent.energies import SCALES_SHARE, pays
