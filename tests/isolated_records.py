@@ -155,7 +155,7 @@ SCHEMA = Schema(
         Categories("whole0", (1, 2, 3), "ignore", "column"),
         Number("whole1", 100.0, -7, "ignore"),
         Text("text0", 6, (1, 2), True, True, "ignore"),
-        Date("day0", "year", (1990, 2000, 2010), None, missing="ignore"),
+        Date("day0", "year", (1990, 2000, 2010), missing="ignore"),
         Cross(("words0", "real0"), 7),
         Pairs(),
     ),

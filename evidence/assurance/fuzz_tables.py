@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dplasso.data.table_batches import Dialect, sniffed, with_points
-from dplasso.encoding.files import table_source
+from dplasso.encoding.files import encode_files
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number
 from dplasso.encoding.schema import ReleasedEdges, Schema, read_schema, schema_from_json
@@ -91,7 +91,7 @@ def check_table(data: bytes, folder: Path) -> str:
     path.write_bytes(rest)
     schema = Schema((Bins("x", (0,), "error"), Hashed(("c",), 6)), label="y")
     try:
-        blocks = list(table_source(path, schema).blocks(_MEMORY, None))
+        blocks = list(encode_files(path, schema).source.blocks(_MEMORY, None))
     except DataError as error:
         return refused(error, path)
     rows = _plain_table(path)
@@ -208,7 +208,7 @@ def check_text(data: bytes, folder: Path) -> str:
     suffix = suffix if suffix in (".csv", ".tsv", ".jsonl") else ".csv"
     path = folder / f"input{suffix}"
     path.write_bytes(rest)
-    source = table_source(path, Schema((Text("body", 8, missing="ignore"),), "y"))
+    source = encode_files(path, Schema((Text("body", 8, missing="ignore"),), "y")).source
     try:
         blocks = list(source.blocks(_MEMORY, None))
     except DataError as error:

@@ -104,7 +104,7 @@ def _train(
     heaviest = [
         row | {"name": cross_name(row["column"])} for row in model.top_features(HEAVIEST).rows()
     ]
-    spent = seconds["prepare"] + seconds["train"] - seconds["compile"]
+    spent = seconds["train"] - seconds["compile"]
     return Trained(name, model, scores, len(weights_of(model.model_)), spent, heaviest)
 
 

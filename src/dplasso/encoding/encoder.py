@@ -90,20 +90,13 @@ class PublicEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : pandas.DataFrame, polars.DataFrame, pyarrow.Table or RecordBatch
-            The table.
+            The table. An unedited draft (`suggest`) as schema issues `PrivacyLeakWarning`.
         y : ignored
 
         Raises
         ------
-        DataError
-            If X is not a table, or lacks a column.
-        ValueError
-            If the schema cannot be used.
-
-        Warns
-        -----
-        PrivacyLeakWarning
-            If the schema is an unedited draft (`suggest`).
+        DataError, ValueError
+            If X is not a table or lacks a column; if the schema cannot be used.
         """
         schema = self.schema_
         warn_of_draft(schema)
@@ -124,10 +117,8 @@ class PublicEncoder(TransformerMixin, BaseEstimator):
 
         Raises
         ------
-        DataError
-            If X is not a table, lacks a column, or holds values that the schema cannot encode.
-        ValueError
-            If the schema cannot be used.
+        DataError, ValueError
+            As `fit`, or if X holds values that the schema cannot encode.
         """
         schema = self.schema_
         table = arrow_table(X, schema.columns)

@@ -56,9 +56,7 @@ def encode_files(
             "schema encodes has a person column (CSV, JSON lines, Parquet, Arrow)"
         )
     if schema is not None:
-        source = table_source(
-            files, schema, labelled=labelled, person_column=person_column, dialect=dialect
-        )
+        source = _table_source(files, schema, labelled, person_column, dialect)
     else:
         check_goes(files[0], dialect, text=False)
         source = block_source(
@@ -128,15 +126,9 @@ def _refuse_options(options: Mapping[str, Any], what: str) -> None:
             raise DataError(f"`{name}` cannot be combined with {what}")
 
 
-def table_source(
-    paths: Paths,
-    schema: Schema,
-    *,
-    labelled: bool = True,
-    person_column: str | None = None,
-    dialect: Dialect | None = None,
+def _table_source(
+    files: Paths, schema: Schema, labelled: bool, person_column: str | None, dialect: Dialect | None
 ) -> BlockSource:
-    """Open table files as encoded row blocks; all labels are 0 if not `labelled`."""
     if labelled and schema.label is None:
         raise DataError(
             'the schema names no column of labels; name it in the schema ("label") or with '
@@ -155,7 +147,7 @@ def table_source(
         return encode(schema, batch.columns, batch.n_rows, batch.where)
 
     return table_batches.table_source(
-        source_files(paths),
+        source_files(files),
         schema.columns,
         encoded,
         schema.n_features,

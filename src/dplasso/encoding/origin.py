@@ -32,16 +32,6 @@ class Origin:
     binarize: bool = False
 
     @property
-    def is_unedited_draft(self) -> bool:
-        """Whether the schema is a draft that nobody has edited or confirmed."""
-        return self.schema is not None and self.schema.is_unedited_draft
-
-    @property
-    def is_unconfirmed(self) -> bool:
-        """Whether the schema is a draft that nobody has confirmed."""
-        return self.schema is not None and self.schema.confirmed is False
-
-    @property
     def edges(self) -> ReleasedEdges | None:
         """The bin edges that were released from the records; None for none."""
         return None if self.schema is None else self.schema.edges

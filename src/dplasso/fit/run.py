@@ -1,6 +1,5 @@
 """The path from a method and records to a model: the phases of its plan, one after another."""
 
-import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -60,13 +59,11 @@ class Session:
 class Hooks:
     """What a fit is called with besides data and method; all of it is optional.
 
-    `seconds`: receives the times of preparing and training. `copied`: called with the bytes that
-    workers have copied, and those to be copied. `cautioned`: called with the cautions before the
-    charge.
+    `copied`: called with the bytes that workers have copied, and those to be copied. `cautioned`:
+    called with the cautions before the charge.
     """
 
     progress: Progress | None = None
-    seconds: dict[str, float] | None = None
     checkpoints: Callable[[Begun], Session] | None = None
     copied: Callable[[int, int], None] | None = None
     cautioned: Callable[[Sequence[Caution]], None] = warn_of
@@ -85,7 +82,6 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, dict[str
     Everything that can be refused is refused, and the records are laid out, before the ledger is
     charged. Each release is kept before the next phase begins.
     """
-    began = time.perf_counter()
     begun = _prepared(method, records, hooks)
     method, records, budget, plan = begun.method, begun.records, begun.budget, begun.plan
     session = Session() if hooks.checkpoints is None else hooks.checkpoints(begun)
@@ -97,7 +93,6 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, dict[str
         stream = random_stream(method.random_state)
         fit = Fit(budget, records, stream, threads, method.starting_model)
         plan.lay_out(fit)
-        laid_out = time.perf_counter()
         with charged(
             method.ledger,
             budget,
@@ -120,9 +115,6 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, dict[str
                 counted = released.entries[-1].release
                 if method.n_records is None and isinstance(counted, Counted):
                     _warn_of_noise(begun, counted.total)
-    if hooks.seconds is not None:
-        hooks.seconds["prepare"] = laid_out - began
-        hooks.seconds["train"] = time.perf_counter() - laid_out
     return _modelled(begun, hooks, released, steps)
 
 

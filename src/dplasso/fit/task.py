@@ -317,11 +317,6 @@ class Labels:
             return ManyLabels(classes)
         if self.weight is None or self.is_balanced:
             return Binary(classes) if classes.size <= 2 else Multiclass(classes)
-        if len(self.weight) != classes.size:
-            raise ParameterError(
-                f"`class_weight` must have a weight for each of the {classes.size} classes, got "
-                f"{self.weight}"
-            )
         weights = checked_class_weight(self.weight, classes.tolist())
         if classes.size <= 2:
             return Binary(classes, weights)
@@ -357,9 +352,10 @@ def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, ...]:
                 f"other; got {class_weight!r}"
             )
         weights = [weights[label] for label in labels]
-    if not isinstance(weights, list | tuple) or len(weights) < 2:
+    is_list = isinstance(weights, list | tuple) and len(weights) > 1
+    if not is_list or (classes is not None and len(weights) != len(classes)):
         raise ParameterError(
-            "`class_weight` must be None, 'balanced', weights in the order of the classes, or a "
+            "`class_weight` must be None, 'balanced', a weight for each class in their order, or a "
             f"mapping of each label to a weight; got {class_weight!r}"
         )
     if not all(isinstance(weight, Real) and 0.0 < float(weight) < math.inf for weight in weights):

@@ -90,10 +90,11 @@ def cautions_about(model: Model) -> list[Caution]:
     n_records = model.params.get("n_records") or counted_records(
         model.released, math.isfinite(model.statement.mu)
     )
+    schema = None if model.origin is None else model.origin.schema
     return model.statement.cautions(
         n_records,
-        draft=is_draft(model),
-        unconfirmed=model.origin is not None and model.origin.is_unconfirmed,
+        draft=schema is not None and schema.is_unedited_draft,
+        unconfirmed=schema is not None and schema.confirmed is False,
         classes=model.classes.tolist(),
     )
 
@@ -324,7 +325,7 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
     if schema is not None:
         named = "made by a schema, which is in the file and must be public"
         made["schema"] = "; ".join(schema.described())
-        if is_draft(model):
+        if schema.is_unedited_draft:
             made["draft"] = schema.note or "nobody has edited it"
     if model.row_steps is not None:
         made["rows"] = "made by " + ", then ".join(model.row_steps.described())
@@ -349,11 +350,6 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
         "settings": ", ".join(settings),
         "digest": model.digest,
     }
-
-
-def is_draft(model: Model) -> bool:
-    """Return whether the columns were made by a schema that was drafted from data, unedited."""
-    return model.origin is not None and model.origin.is_unedited_draft
 
 
 def score_name(score: Mapping[str, Any]) -> str:
