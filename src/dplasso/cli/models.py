@@ -51,7 +51,7 @@ class Applied:
                 "Python, with private_score or scikit-learn"
             )
         # With an encoder as the only step, the model has its schema, as without a pipeline.
-        if steps is not None and [*last.model_.row_steps.types()] != _ENCODER:
+        if steps is not None and [step["type"] for step in last.model_.row_steps.steps] != _ENCODER:
             raise DataError(
                 f"{self.model} holds a pipeline, which takes rows in a form of its own: load it in "
                 "Python (dplasso.load)"

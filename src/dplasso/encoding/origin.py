@@ -6,7 +6,7 @@ are the public steps of a pipeline that turn raw records into rows for the model
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -178,10 +178,6 @@ class RowSteps:
     def described(self) -> list[str]:
         """Return a description of each step in words."""
         return [_described(step) for step in self.steps]
-
-    def types(self) -> Iterator[str]:
-        """Return the types of the steps, without nested steps."""
-        return (str(step["type"]) for step in self.steps)
 
 
 def _described(step: Mapping[str, Any]) -> str:

@@ -25,7 +25,7 @@ NOTE = (
 ABOUT: dict[type[Part], str] = {
     Categories: "one feature for each category; unknown and missing: column, ignore or error",
     Levels: "bins at several resolutions from low to high; the outer bins include all beyond",
-    Date: "take: year, month, weekday or days; edges: bins of years or days",
+    Date: "take: year, month or weekday; edges: bins of years",
     Hashed: "each word is hashed to one of 2^bits columns",
     Text: "each word of the text is hashed to one of 2^bits columns",
 }

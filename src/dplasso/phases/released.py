@@ -1,6 +1,7 @@
 """What has been released so far in a fit: its only state, and what a model and a file hold."""
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -126,25 +127,21 @@ class Released:
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> "Released":
         """Return what a file holds; ValueError if it is not that of a fit."""
         shares = arrays["shares"]
-        if shares.ndim != 1 or not np.all((shares >= 0) & (shares <= 1)):
+        is_list = shares.dtype.str == "<f8" and shares.ndim == 1
+        if not is_list or not np.all((shares >= 0) & (shares <= 1)):
             raise ValueError("the shares of its releases are not those of a budget")
-        by_place: list[dict[str, dict[str, NDArray[Any]]]] = [{} for _ in shares]
-        for member, array in arrays.items():
-            if member == "shares":
-                continue
-            place, kind, name = parse_member(member)
-            if place >= len(by_place):
-                raise ValueError(f"it holds {member}, and {len(by_place)} releases")
-            by_place[place].setdefault(kind, {})[name] = array
-        entries = []
-        for share, kinds in zip(shares.tolist(), by_place, strict=True):
-            if len(kinds) > 1:
+        kinds, held = dict[int, str](), defaultdict[int, dict[str, NDArray[Any]]](dict)
+        for member in arrays.keys() - {"shares"}:
+            place, kind, name = [*member.split("-", 2), "", ""][:3]
+            if kind not in KINDS or not place.isdecimal() or int(place) >= shares.size:
+                raise ValueError(f"it holds {member}, which is not one of {shares.size} releases")
+            if kinds.setdefault(int(place), kind) != kind:
                 raise ValueError("two of its releases have one place")
-            release = None
-            for kind, own in kinds.items():
-                if set(own) != set(KINDS[kind].types()):
-                    raise ValueError(f"it holds {', '.join(sorted(own))} of a {kind} release")
-                release = KINDS[kind].from_arrays(own)
+            held[int(place)][name] = arrays[member]
+        entries = []
+        for number, share in enumerate(shares.tolist()):
+            released = number in kinds
+            release = KINDS[kinds[number]].from_arrays(held[number]) if released else None
             entries.append(Entry(share, release))
         return cls(tuple(entries))
 
@@ -152,12 +149,3 @@ class Released:
     def digest(self) -> str:
         """The digest, 64 hexadecimal digits, by which a ledger knows what it has paid for."""
         return sha256(b"".join(array.tobytes() for array in self.arrays().values())).hexdigest()
-
-
-def parse_member(member: str) -> tuple[int, str, str]:
-    """Return place, kind and field of an array of a file; ValueError if it is not one."""
-    place, _, rest = member.partition("-")
-    kind, _, name = rest.partition("-")
-    if not (place.isdecimal() and kind in KINDS and name in KINDS[kind].types()):
-        raise ValueError(f"it holds {member}, which is not a release")
-    return int(place), kind, name

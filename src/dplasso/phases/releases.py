@@ -53,10 +53,15 @@ class Release:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the release that a file holds; ValueError if it is not one."""
-        values: dict[str, Any] = {}
+        types, values = cls.types(), dict[str, Any]()
+        if set(arrays) != set(types):
+            raise ValueError(f"it holds {', '.join(sorted(arrays))} of a {cls.kind} release")
         for item in fields(cls):
-            array = arrays[item.name]
-            is_number = item.type in _NUMBERS
+            array, is_number = arrays[item.name], item.type in _NUMBERS
+            if array.dtype.str != types[item.name]:
+                raise ValueError(
+                    f"{item.name} of its {cls.kind} release is not of type {types[item.name]}"
+                )
             if is_number and array.ndim:
                 raise ValueError(f"{item.name} of its {cls.kind} release is not a number")
             values[item.name] = array.item() if is_number else array
