@@ -286,7 +286,7 @@ def test_a_search_within_a_budget_by_itself_takes_all_of_it(tmp_path):
         ({"grid": []}, "holds no settings"),
         ({"grid": {"nothing": [1]}}, "Invalid parameter 'nothing'"),
         ({"metric": "r2"}, "metric must be"),
-        ({"metric": "mae"}, "needs target_bounds"),
+        ({"metric": "mae"}, "is for numbers, but this model predicts two classes"),
         ({"held_out": 1.0}, "held_out must lie"),
         ({"tries": 0.5}, "tries must be above 1"),
         ({"epsilon": math.inf}, "positive and finite"),

@@ -117,10 +117,6 @@ def _memberships(target: Target, y: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(class_numbers(target, y)[:, None] == np.arange(len(target.classes)))
 
 
-def _cells(cells: NDArray[np.intp], count: int) -> NDArray[np.int64]:
-    return np.bincount(cells, minlength=count) << 32
-
-
 # --- Counts over a grid of probabilities --------------------------------------------------------
 
 
@@ -129,7 +125,8 @@ def _by_place(
 ) -> NDArray[np.int64]:
     """Count rows by class (negative first) and by bin of the predicted probability."""
     size = edges.size + 1
-    return _cells(np.searchsorted(edges, p, side="right") + of_class * size, 2 * size)
+    cells = np.searchsorted(edges, p, side="right") + of_class * size
+    return np.bincount(cells, minlength=2 * size) << 32
 
 
 def auc_sums(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.int64]:
@@ -206,7 +203,7 @@ def confusion_sums(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArr
         return _label_sums(predictions == 1, y == 1)
     size = len(target.classes)
     cells = class_numbers(target, y) * size + class_numbers(target, predictions)
-    return _cells(cells, size * size)
+    return np.bincount(cells, minlength=size * size) << 32
 
 
 def _label_sums(positive: NDArray[np.bool_], actual: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -35,7 +35,7 @@ from dplasso.tuning.candidates import (
     records_of,
     results_of,
 )
-from dplasso.tuning.estimates import NUMBERS, TWO_CLASSES, UNIT, of_rows
+from dplasso.tuning.estimates import NUMBERS, UNIT, of_rows
 from dplasso.tuning.metrics import METRICS, default_metric, metric_named
 from dplasso.tuning.scores import check_metric, check_scored, checked_bounds, target_of, to_score
 from dplasso.tuning.search_cost import (
@@ -69,14 +69,12 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     delta : float, default=1e-6
         Delta of the whole search, in (0, 1).
     tries : float, default=10
-        Expected number of tries, above 1 and at most 1000. The actual number, at least 1, is random
-        (logarithmic law) and not released.
+        Expected number of tries, above 1 and at most 1000. The actual number is random and not
+        released.
     metric : str or None, default=None
         The score that chooses the best try, as in `private_score`.
     held_out : float, default=0.2
         Expected share of the rows for scoring.
-    target_bounds : (float, float), default=None
-        Public interval of the target, for "mae"; None for that of the estimator.
     random_state : None, int, Generator or RandomState, default=None
         Any value other than None is for experiments, and the statement says so.
     ledger : path or Ledger, default=None
@@ -89,8 +87,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     best_params_ : dict
         The settings of the best try.
     best_score_ : Estimate
-        The noisy score of the best try with a 95 % interval. It is biased upwards, because it is
-        the best of several scores.
+        The noisy score of the best try with a 95 % interval; too high on average, as the best of
+        several.
     cv_results_ : dict
         A table of all settings, which are public, with `epsilon_of_try` and `mean_test_score`. The
         score is NaN for all but the best try.
@@ -124,7 +122,6 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         tries: float = 10,
         metric: str | None = None,
         held_out: float = 0.2,
-        target_bounds: tuple[float, float] | None = None,
         random_state: Any = None,
         ledger: "str | PathLike[str] | Ledger | None" = None,
     ) -> None:
@@ -135,7 +132,6 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         self.tries = tries
         self.metric = metric
         self.held_out = held_out
-        self.target_bounds = target_bounds
         self.random_state = random_state
         self.ledger = ledger
 
@@ -168,8 +164,6 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         first, seeded = estimators_of(self.estimator)[0], self.random_state is not None
         check_positive("epsilon", check_epsilon(self.epsilon))
         ledger = checked_ledger(self.ledger, epsilon=self.epsilon, random_state=self.random_state)
-        numbers = bool(is_regressor(first))
-        checked_bounds(self._metric(NUMBERS if numbers else TWO_CLASSES), self.target_bounds, first)
         if not 0.0 < self.held_out < 1.0:
             raise ParameterError(f"`held_out` must lie between 0 and 1, got {self.held_out!r}")
         tries = tries_of(self.tries)
@@ -178,14 +172,14 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         records = records_of(candidates, X, y)
         y = records.y
         rows, person = entering_rows(records, groups, first.rows_per_person)
-        classes = None if numbers else _declare_classes(candidates, y[rows])
+        classes = None if is_regressor(first) else _declare_classes(candidates, y[rows])
         target = target_of(None, classes, records.n_labels)
         metric = self._metric(target.kind)
         check_metric(metric, target)
         check_scored(target, y[rows])
         started = fix_starts(candidates, records)
         cost = divide_budget(self, candidates, records, tries)
-        target = replace(target, bounds=checked_bounds(metric, self.target_bounds, first))
+        target = replace(target, bounds=checked_bounds(metric, None, first))
         scorer = scorer_of(cost, metric, target)
         cost = whole_budget(cost, ledger)
         declared = target.many_labels or getattr(first, "classes", None) is not None
