@@ -35,7 +35,7 @@ from dplasso.tuning.candidates import (
     records_of,
     results_of,
 )
-from dplasso.tuning.estimates import NUMBERS, UNIT, of_rows
+from dplasso.tuning.estimates import UNIT, of_rows
 from dplasso.tuning.metrics import METRICS, default_metric, metric_named
 from dplasso.tuning.scores import check_metric, check_scored, checked_bounds, target_of, to_score
 from dplasso.tuning.search_cost import (
@@ -198,7 +198,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         self.privacy_ = state_search(fitted.privacy_, cost, classes_declared=declared)
         self._set_best(fitted, records)
         self.cv_results_ = results_of(candidates, best)
-        self.metric_, self._target = metric, scorer.target
+        self.metric_ = metric
         if target.classes:
             self.classes_ = np.asarray(target.classes)
         return self
@@ -244,9 +244,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         in `private_score`, but losses are negative, so that larger is better.
         """
         check_is_fitted(self, "best_estimator_")
-        target, metric = self._target, METRICS[self.metric_]
-        bounds = target.bounds if target.kind == NUMBERS else None
-        scored = to_score(self.best_estimator_, X, y, self.metric_, bounds)
+        metric, scored = METRICS[self.metric_], to_score(self.best_estimator_, X, y, self.metric_)
         sums = of_rows(metric.sums, scored.predicting, scored.rows, scored.target) / UNIT
         value = metric.estimate(sums, 0.0, 0.0, scored.target).value
         return value if metric.larger_is_better else -value
