@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dplasso.encoding.schema import Schema
 from dplasso.errors import ParameterError, ParameterTypeError
 from dplasso.model import Model, read_model
-from dplasso.model.weights import linear_part
+from dplasso.model.weights import errors_of_all, linear_part
 from dplasso.privacy.wording import rounded_up
 
 INTERCEPT = "(intercept)"
@@ -119,10 +119,7 @@ def _dense(weights: Any) -> NDArray[np.float64]:
 def _of_model(model: Model) -> PublicModel:
     """Return a model of this package as it predicts, its own prior included."""
     coefficients, intercept, error = linear_part(model)
-    weights, noise = _dense(coefficients), None
-    if error is not None:
-        noise, kept = np.zeros_like(weights), model.linear.columns
-        noise[:, kept if kept.size == error.shape[-1] else slice(None)] = error
+    weights = _dense(coefficients)
     statement = model.statement
     promise = "without privacy"
     if statement.is_private:
@@ -131,7 +128,7 @@ def _of_model(model: Model) -> PublicModel:
         weights,
         np.asarray(intercept, dtype=np.float64),
         f"a model of dplasso {promise}",
-        error=noise,
+        error=None if error is None else errors_of_all(error, model, weights.shape),
         names=model.feature_names,
         labels=model.classes.tolist() if model.classes.size else None,
         learns="classes" if model.classes.size else "numbers",

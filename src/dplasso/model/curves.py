@@ -13,7 +13,7 @@ from dplasso.gradient_descent.schedule import SIGNIFICANT
 from dplasso.matrix.scaling import SCALES
 from dplasso.model.file import Model
 from dplasso.model.linear import reading_for
-from dplasso.model.weights import linear_part
+from dplasso.model.weights import errors_of_all, linear_part
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,7 @@ def curves_of(model: Model) -> list[Curve]:
         return []
     coefficients, _, error = linear_part(model)
     weights = coefficients if isinstance(coefficients, np.ndarray) else coefficients.toarray()
-    errors = None
-    if error is not None:
-        # Shape (K, D); 0 for columns that do not enter.
-        errors = np.zeros(weights.shape)
-        every = error.shape[-1] == weights.shape[1]
-        errors[:, slice(None) if every else model.linear.columns] = error
+    errors = None if error is None else errors_of_all(error, model, weights.shape)
     factor = typical_factor(model, schema)
     labels: list[Any] = model.classes.tolist() if len(weights) > 1 else [None]
     if len(weights) == 1 and model.statement.target_bounds is None:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,6 @@ BY_NOISE = "noise alone could have picked this"
 _BY_CHANCE = 0.05
 _PRINTED = 20
 _LONGEST_NAME = 40
-
-
-class NamedWeight(NamedTuple):
-    """A pair; data frames take its field names as column names."""
-
-    name: Any
-    weight: float
 
 
 @dataclass(frozen=True)
@@ -69,8 +62,8 @@ class Weights:
     def __len__(self) -> int:
         return int(self.columns.size)
 
-    def __iter__(self) -> Iterator[NamedWeight]:
-        return map(NamedWeight, self.index.tolist(), self.values.tolist())
+    def __iter__(self) -> Iterator[tuple[Any, float]]:
+        return zip(self.index.tolist(), self.values.tolist(), strict=True)
 
     def __getitem__(self, column: Any) -> float:
         """Return the weight of a column by name, or by number where there are no names."""
@@ -207,12 +200,8 @@ def linear_part(
         slope = linear.prior_slope
         started: Any = prior.weights * slope
         if error is not None:
-            # An empty list of columns means all of them, unless none was kept.
-            kept = linear.columns
-            whole = np.zeros_like(started)
-            whole[:, kept if kept.size == error.shape[-1] else slice(None)] = error
             noise = 0.0 if prior.standard_error is None else slope * prior.standard_error
-            error = np.hypot(whole, noise)
+            error = np.hypot(errors_of_all(error, model, started.shape), noise)
         if not isinstance(coefficients, np.ndarray):
             started = csr_array(started)
         coefficients, intercept = coefficients + started, intercept + slope * prior.intercept
@@ -221,6 +210,16 @@ def linear_part(
     half, middle = target_unit(model)
     error = None if error is None else error * half
     return coefficients * half, intercept * half + middle, error
+
+
+def errors_of_all(
+    error: NDArray[np.float64], model: Model, shape: tuple[int, ...]
+) -> NDArray[np.float64]:
+    """Return standard errors of all columns, shape (K, D); 0 for those that do not enter."""
+    columns, whole = model.linear.columns, np.zeros(shape)
+    # An empty list of columns means all of them.
+    whole[:, columns if columns.size == error.shape[-1] else slice(None)] = error
+    return whole
 
 
 def target_unit(model: Model) -> tuple[float, float]:
