@@ -34,14 +34,13 @@ class DPFrankWolfeClassifier(PrivateClassifier):
     l1_radius : float, default=10.0
         Radius of the L1 ball, > 0: lambda of the paper. Public.
     n_iter : int, default=100
-        Number of steps T, and so the largest number of weights. Public. More steps leave less
-        budget for each.
+        Public number of steps T, and so the largest number of weights.
     feature_bound : float, default=1.0
         Public bound B on every ``|x_ij|``, > 0. The fit and `predict` clip larger entries. The
         noise is proportional to B.
     residual_bound : float or "auto", default="auto"
-        Bound C on the size of a record's residual, from 0.5 to 1. Public. The noise is proportional
-        to it. "auto" is 1/2 in a private fit, and 1 without privacy or if ``mechanism="paper"``.
+        Public bound C on a record's residual, from 0.5 to 1; the noise is proportional to it.
+        "auto" is 1/2 in a private fit, and 1 without privacy or if ``mechanism="paper"``.
     fit_intercept : bool, default=True
         Whether margins have a constant term: the balance of the classes. Without privacy, or if
         ``mechanism="paper"``, it is a constant column of value `feature_bound` inside the L1 ball.
@@ -51,22 +50,18 @@ class DPFrankWolfeClassifier(PrivateClassifier):
     class_weight : mapping or sequence of floats, default=None
         Public weight of each class, by label or in the order of `classes`; the largest counts as 1.
     mechanism : {"exponential", "paper"}, default="exponential"
-        How a vertex is drawn. "exponential" draws signed vertices by the exponential mechanism.
-        "paper" draws a coordinate by the magnitude of its gradient and then takes the true sign, as
-        published: it is **not** differentially private (docs/paper-sign.md), warns with
-        `PrivacyLeakWarning`, and is for two classes.
+        "exponential" draws signed vertices by the exponential mechanism. "paper", for two classes,
+        draws a coordinate and then takes the true sign, as published: it is **not** differentially
+        private (docs/paper-sign.md) and warns with `PrivacyLeakWarning`.
     solver : {"sparse", "standard"}, default="sparse"
-        "sparse" is Algorithm 2, whose step costs only the entries of X that it touches. "standard"
-        is Algorithm 1, which computes every margin and gradient anew, and which more than two
-        classes always take.
+        "sparse" is Algorithm 2, "standard" Algorithm 1, which more than two classes always take.
     selector : {"bucket", "noisy-max", "big-little", "argmax", "heap"}, default="bucket"
-        Data structure that draws the vertex; all private ones draw from the same distribution
-        (docs/selection.md). "heap" is Algorithm 3 and "argmax" a scan, both for ``epsilon=inf``
-        only. "big-little" is Algorithm 4, for finite epsilon only.
+        Data structure that draws the vertex (docs/selection.md). "heap" (Algorithm 3) and "argmax"
+        are for ``epsilon=inf``, "big-little" (Algorithm 4) is for finite epsilon.
     drift_tol : float, None or "auto", default="auto"
-        Largest error of a record's gradient before ``solver="sparse"`` refreshes the record
-        (docs/drift.md). "auto" is 0.0001 without privacy, and otherwise what the noise hides. 0
-        gives the iterates of Algorithm 1, and None the stale ones of the paper.
+        Largest error of a record's residual before ``solver="sparse"`` refreshes it
+        (docs/drift.md). "auto" is 0.0001 without privacy, else what the noise hides. 0 gives the
+        iterates of Algorithm 1, None the stale ones of the paper.
     neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
         What the guarantee hides: one record added or removed, one replaced (twice the noise), or
         one label of public features (docs/label-privacy.md).
@@ -74,9 +69,8 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         Largest number of rows of one person, whom the guarantee then protects. The noise is
         proportional to it.
     n_records : int, default=None
-        Number of rows, if it is public. None counts them privately, together with the balance of
-        the classes, for 1 % of the budget. If you pass it and ``fit_intercept=False``, the fit
-        counts nothing.
+        Number of rows, if it is public. None counts them privately, with the balance of the
+        classes, for 1 % of the budget.
     random_state : int, Generator or RandomState, default=None
         None draws from the operating system; anything else makes the fit repeatable, not private.
     n_jobs : int, default=None

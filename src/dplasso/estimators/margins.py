@@ -17,6 +17,7 @@ from dplasso.fit.task import Labels, Task
 from dplasso.matrix.compressed import Compressed, checked, clipped, compress
 from dplasso.matrix.orientations import transpose
 from dplasso.matrix.unit_rows import keep_columns, row_factors, unit_row_margins
+from dplasso.model import Model
 from dplasso.model.curves import typical_factor
 from dplasso.model.linear import reading_for
 from dplasso.model.weights import Weights
@@ -185,7 +186,8 @@ def explain(fitted: Any, X: Any, label: Any = None) -> list[Explanation]:
     weights = weights.reshape(len(weights), -1)
     numbers, kept = np.atleast_1d(fitted.intercept_), reading_for(fitted.model_)[0].kept
     kept = kept if kept.size else np.arange(len(weights))
-    model, names = fitted.model_, _Names(fitted)
+    model = fitted.model_
+    schema = None if model.origin is None else model.origin.schema
     values = rows.values if rows.values.size else np.full(rows.indices.size, rows.constant)
     output = _output(fitted, label)
     explanations = []
@@ -196,14 +198,14 @@ def explain(fitted: Any, X: Any, label: Any = None) -> list[Explanation]:
         own = int(margins.argmax()) if output is None else output
         merged: dict[Any, tuple[list[int], float]] = {}
         for column, effect in zip(kept[columns].tolist(), every[:, own].tolist(), strict=True):
-            held, total = merged.setdefault(names.group(column), ([], 0.0))
-            held.append(column)
-            merged[names.group(column)] = held, total + effect
+            group = column if schema is None else schema.columns_of(column)
+            held, total = merged.get(group, ([], 0.0))
+            merged[group] = [*held, column], total + effect
         margin, classes, parts = float(margins[own]), model.classes.tolist(), []
         two = len(classes) == 2 and len(numbers) == 1 and model.statement.target_bounds is None
         for key, (held, effect) in merged.items():
             odds = _odds(fitted, margin) / _odds(fitted, margin - effect) if two else None
-            parts.append(Contribution(*names.words(key, held), effect, odds))
+            parts.append(Contribution(*_words(model, schema, key, held), effect, odds))
         parts.sort(key=lambda part: -abs(part.effect))
         named = classes[1] if two else classes[own] if classes else None
         explanations.append(Explanation(named, margin, float(numbers[own]), tuple(parts)))
@@ -241,25 +243,12 @@ def _output(fitted: Any, label: Any) -> int | None:
     return classes.index(label) if many or len(classes) > 2 else 0
 
 
-class _Names:
-    """The names of columns, and the groups of columns that belong together."""
-
-    def __init__(self, fitted: Any) -> None:
-        model = fitted.model_
-        self._schema: Schema | None = None if model.origin is None else model.origin.schema
-        self._names = model.feature_names
-        self._offsets = [] if self._schema is None else self._schema.offsets[1:]
-
-    def group(self, column: int) -> Any:
-        """Return the group of a column: the table columns that a part encodes, or the column."""
-        if self._schema is None:
-            return column
-        return self._schema.columns_of(column)
-
-    def words(self, key: Any, columns: list[int]) -> tuple[str, str]:
-        """Return the name of a group, and the value of a row with entries in these columns."""
-        if self._schema is None:
-            name = f"column {key:,}" if self._names is None else str(self._names[key])
-            return name, name
-        last = {int(np.searchsorted(self._offsets, column, "right")): column for column in columns}
-        return ", ".join(key), ", ".join(self._schema.names([*last.values()]))
+def _words(model: Model, schema: Schema | None, key: Any, columns: list[int]) -> tuple[str, str]:
+    """Return the name of a group of columns, and the value of a row with entries in these."""
+    if schema is None:
+        names = model.feature_names
+        name = f"column {key:,}" if names is None else str(names[key])
+        return name, name
+    ends = schema.offsets[1:]
+    last = {int(np.searchsorted(ends, column, "right")): column for column in columns}
+    return ", ".join(key), ", ".join(schema.names([*last.values()]))
