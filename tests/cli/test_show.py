@@ -208,8 +208,8 @@ def test_columns_of_a_schema_are_named_and_the_schema_is_shown(tmp_path, monkeyp
     assert {"age", "50<=age<100"} <= set(load(model).top_features(8).index)
     told = done("show", model).stdout
     words = (
-        *("age: 3 edges from 0 to 100", "age: a number from 0 to 100", "ward: 2 categories"),
-        *("age2: hashed to 2^2 columns", "ward: words hashed to 2^2", "crossed, hashed to 2^3"),
+        *("age: bins(edges=[0.0, 50.0, 100.0]", "age: number(bound=50.0", "ward: categories("),
+        *("age2: hashed(bits=2", "ward: text(bits=2", "age, ward: cross(bits=3)"),
     )
     assert all(len(line) <= 80 for line in told.splitlines() if str(model) not in line)
     done("report", model, "--out", page)
