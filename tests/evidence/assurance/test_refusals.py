@@ -14,9 +14,9 @@ import scipy.sparse as sp
 from numba.core.dispatcher import Dispatcher
 
 from dplasso.errors import DataError
+from dplasso.fit import frank_wolfe as method_module
 from dplasso.fit import run as run_module
 from dplasso.frank_wolfe import problem as problem_module
-from dplasso.frank_wolfe import solve as solve_module
 from dplasso.privacy.randomness import WORDS_PER_BLOCK
 from neighbours import INPUT_KINDS, common_records
 
@@ -61,7 +61,7 @@ def spies(monkeypatch, private_model):
 
     calls = (
         (problem_module, "lay_out"),
-        (solve_module, "FrankWolfe"),
+        (method_module, "FrankWolfe"),
         (run_module, "run_in_chunks"),
     )
     for module, name in (*kernels(), *calls):
