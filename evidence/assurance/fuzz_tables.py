@@ -17,6 +17,7 @@ from typing import Any
 from dplasso.data.table_batches import Dialect, sniffed, with_points
 from dplasso.encoding.files import encode_files
 from dplasso.encoding.hashed import Hashed, Text
+from dplasso.encoding.levels import Levels
 from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number
 from dplasso.encoding.schema import ReleasedEdges, Schema, read_schema, schema_from_json
 from dplasso.errors import DataError, LedgerError
@@ -165,7 +166,7 @@ def check_schema(data: bytes, folder: Path) -> str:
                                           if isinstance(part, Hashed | Text)):  # fmt: skip
         return "accepted"
     table = {name: pa.array(["1", None, "F"]) for name in schema.columns}
-    numbers = [part.column for part in schema.parts if isinstance(part, Bins | Number)]
+    numbers = [part.column for part in schema.parts if isinstance(part, Bins | Levels | Number)]
     table |= {name: pa.array(["1", None, "2"]) for name in numbers}
     dates = [part for part in schema.parts if isinstance(part, Date)]
     days = date(2024, 2, 29), date(1970, 1, 1)

@@ -307,7 +307,8 @@ def _check_command(data: bytes, folder: Path) -> str:
         result = CliRunner().invoke(app, arguments)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
-    told = [line for line in result.stderr.splitlines() if not line.startswith("warning:")]
+    lines, before = result.stderr.splitlines(), ("warning:", "caution (")
+    told = [line for line in lines if not line.startswith(before)]
     if result.exit_code not in (0, 1, 2):
         raise Misread(f"exit code {result.exit_code}")
     if result.exit_code == 1 and not (len(told) == 1 and told[0].startswith("error: ")):

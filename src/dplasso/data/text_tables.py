@@ -242,7 +242,7 @@ def _why_record(first: Sequence[str], records: Iterable[Sequence[str]]) -> str |
     numbers = [field for field in fields if _NUMBER.fullmatch(field)]
     # Names may be numbers if they count the columns, or are years.
     whole = [int(field) for field in fields if _WHOLE.fullmatch(field)]
-    counted = len(whole) == len(fields) and whole == [*range(whole[0], whole[0] + len(whole))]
+    counted = len(whole) == len(fields) and whole == [n + whole[0] for n in range(len(whole))]
     if fields and len(numbers) == len(fields) and not counted:
         return "all its fields are numbers"
     if fractions := sum(not _WHOLE.fullmatch(field) for field in numbers):

@@ -55,6 +55,12 @@ def test_headers_are_taken_for_headers(written, text):
         assert first_rows(path).column_names == text.split("\n")[0].split(",")
 
 
+@pytest.mark.parametrize("text", [",\n1,2\n", "\t"])
+def test_columns_without_names_are_refused(written, text):
+    with pytest.raises(DataError):
+        read_records(written(text), schema=Schema((Bins("age", (40,)),), "label"))
+
+
 def test_a_file_without_a_header_has_the_columns_that_are_named(written):
     schema = Schema((Bins("age", (40,)), Categories("work", ("Private", "State-gov"))), "label")
     ours = read_records(written(f"{NAMES}\n{RECORDS}"), schema=schema)
