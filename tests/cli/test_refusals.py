@@ -50,7 +50,7 @@ FIT --delta {0|1|-0.1|nan} => error: --delta
 PAPER --l1-radius {0|-1|nan|inf} => error: --l1-radius
 PAPER --n-iter {0|-5} => error: --n-iter
 2 PAPER --n-iter nan => --n-iter
-FIT --method logistic --max-weights {1.5|0} => --max-weights must be none, a whole number >= 1
+FIT --method logistic --max-weights 0 => --max-weights must be none or a whole number >= 1
 FIT --method lasso --feature-bound {0|nan|inf} => error: --feature-bound
 FIT --neighbors both => error: --neighbors
 PAPER --mechanism laplace => error: --mechanism
@@ -65,7 +65,7 @@ FIT --method logistic --l1-radius 3 => --l1-radius cannot be combined with --met
 FIT --method logistic --feature-bound 1 => --feature-bound cannot be combined with --method logistic
 FIT --method logistic --mechanism paper => --mechanism cannot be combined with --method logistic
 FIT --method logistic --drift-tol 0 => --drift-tol cannot be combined with --method logistic
-FIT --method logistic --max-weights many => --max-weights must be
+2 FIT --method logistic --max-weights {1.5|many} => --max-weights
 FIT --infer all => --infer needs --row-norm to be a number
 FIT --infer all --row-norm 2 --max-weights 3 => --infer and --max-weights cannot be combined
 FIT --infer all --row-norm 2 --infer-share 1 => the share of --infer must be a number above 0
