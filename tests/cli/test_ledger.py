@@ -238,11 +238,17 @@ def test_a_resumed_fit_names_its_own_ledger(train, ledger, tmp_path):
         patched.setattr("dplasso.cli.fit.write_model", None)
         run_command(*fit(train, ledger, "--model", model, "--checkpoint", kept))
     assert len(charged_to(ledger)) == 1
-    # There is no such data: nothing tries to read it.
-    missing, resumed = tmp_path / "missing.svm", ("--checkpoint", kept, "--resume")
-    refused(run_command(*fit(missing, other, *resumed)), "holds no entry 1", str(other))
-    refused(run_command(*fit(missing, tmp_path / "none", *resumed)), "there is no ledger")
-    refused(run_command("fit", missing, "--epsilon", 1, *FAST, *resumed), "entry 1", "--ledger")
+    resumed = ("--checkpoint", kept, "--resume")
+    none = tmp_path / "none"
+    for options, words in (
+        (fit(train, other), f"error: {other} holds no entry of the fit in {kept}"),
+        (fit(train, none), f"error: there is no ledger {none}"),
+        (("fit", train, "--epsilon", 1, *FAST), "ledger"),
+    ):
+        told = run_command(*options, *resumed)
+        assert told.exit_code == 1
+        assert words in told.stderr
+    assert len(charged_to(ledger)) == 1
     assert charged_to(other) == []
 
 
