@@ -16,7 +16,12 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    Normalizer,
+    StandardScaler,
+)
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -218,3 +223,35 @@ class Pairs(Numerous):
 def test_a_model_that_does_not_predict_one_row_is_refused():
     with pytest.raises(DataError, match="the model returned 2 predictions for 1 row"):
         private_score(Pairs(), X, TWO)
+
+
+SINGLE = {
+    "a linear model": LogisticRegression(),
+    "a network": MLPClassifier((8,), max_iter=10, random_state=0),
+    "scaled, a network": make_pipeline(MaxAbsScaler(), MLPClassifier((4,), max_iter=5)),
+    "scaled, a tree": make_pipeline(MaxAbsScaler(), DecisionTreeClassifier(random_state=0)),
+    "scaled to length 1, ours": make_pipeline(
+        Normalizer(), DPLogisticRegression(8.0, classes=(0, 1), random_state=0)
+    ),
+}
+
+
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize("name", SINGLE)
+def test_a_row_that_repeats_a_column_changes_no_other(monkeypatch, name, form):
+    """Its matrix is then one of double precision; the others' numbers have single precision."""
+    rows = sp.csr_array(X.astype(np.float32))
+    model = fitted(SINGLE[name], TWO, rows)
+    found = []
+    for columns, entries in (([0], [1.0]), ([0, 0], [0.5, 0.5])):
+        parts = (
+            np.append(rows.data, np.array(entries, np.float32)),
+            np.append(rows.indices, np.array(columns, np.int32)),
+            np.append(rows.indptr, rows.nnz + len(columns)).astype(np.int32),
+        )
+        records = sp.csr_array(parts, shape=(62, 37))
+        # Conversion by scipy would add up what repeats.
+        records.has_canonical_format = True
+        given = form(records), np.append(TWO, 1)
+        found.append(statistics(monkeypatch, model, *given, metric="log_loss"))
+    np.testing.assert_array_equal(*found)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dplasso.errors import DataError, is_ours, of_a_stranger
 from dplasso.fit.records import store_of
-from dplasso.matrix.compressed import checked, without_duplicates
+from dplasso.matrix.compressed import checked, format_of, without_duplicates
 
 _Declared = TypeVar("_Declared")
 # Number of rows that are transformed again, one by one.
@@ -227,6 +227,9 @@ def rows_of(steps: Pipeline, X: Any) -> Any:
             "the rows of a store are encoded already: pass the last step of the pipeline alone"
         )
     made = without_duplicates(X) if len(steps) else checked(X)
+    if len(steps) and format_of(made) and made.dtype.kind in "biuf":
+        # The precision of the matrix depends on all rows, and steps compute in it.
+        made = made.astype(np.float64)
     alone = _first(made)
     for name, step in steps.steps:
         if step is None or isinstance(step, str):

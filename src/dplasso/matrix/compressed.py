@@ -239,6 +239,8 @@ def canonical(X: Any, n_threads: int = 1) -> Any:
     columns, sums, pointers = np.empty_like(indices), np.empty(values.size), np.zeros_like(indptr)
     with np.errstate(over="ignore", invalid="ignore"):
         size = add_duplicates(indptr, indices, values, pointers, columns, sums)
+    # Some models take pointers of 32 bits only; which they are must not depend on one row either.
+    pointers = pointers.astype(X.indptr.dtype)
     return type(X)((sums[:size], columns[:size], pointers), shape=X.shape)
 
 

@@ -118,12 +118,13 @@ class _OneByOne(_Sequential):
 
 
 def _reader(X: Any) -> Callable[[int], Any]:
-    """Return a function that returns a single row of a matrix, shape (1, D).
+    """Return a function that returns a single row of a matrix, shape (1, D), in double precision.
 
-    Dense rows are always at the same address, because BLAS may depend on the alignment of memory.
+    The precision of the matrix may depend on other rows. Dense rows are always at the same address,
+    because BLAS may depend on the alignment of memory.
     """
     if not sp.issparse(X):
-        only = np.empty((1, X.shape[1]), dtype=X.dtype)
+        only = np.empty((1, X.shape[1]))
 
         def dense(number: int) -> Any:
             only[0] = X[number]
@@ -137,7 +138,10 @@ def _reader(X: Any) -> Callable[[int], Any]:
 
     def sparse(number: int) -> Any:
         entries = slice(*rows.indptr[number : number + 2])
-        columns, values = rows.indices[entries].astype(narrow), rows.data[entries].copy()
+        columns, values = (
+            rows.indices[entries].astype(narrow),
+            rows.data[entries].astype(np.float64),
+        )
         ends = np.array([0, values.size], dtype=narrow)
         return type(rows)((values, columns, ends), shape=(1, n_columns))
 
