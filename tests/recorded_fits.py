@@ -315,8 +315,6 @@ VERTICES = {
     ", weights": WEIGHTED,
     ", people": GROUPED,
     ", drawn": DRAWN,
-    # So little budget that all of it is spent on columns.
-    ", not refitted": DRAWN | {"epsilon": 0.1},
     ", drawn with weights": WEIGHTED | DRAWN,
     ", drawn of people": GROUPED | DRAWN,
     ", prior": {"prior": "plain"},

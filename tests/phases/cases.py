@@ -145,7 +145,7 @@ PLANS = {
         "numbers",
     ),
     "lasso": Case(_lasso(), columns=DRAWN),
-    "lasso, not refitted": Case(_lasso(epsilon=0.1), columns=ALWAYS_DRAWN),
+    "lasso, always drawn": Case(_lasso(epsilon=0.1), columns=ALWAYS_DRAWN),
     "lasso, kept": Case(_lasso(), columns=KEPT),
     "lasso, kept of rows measured": Case(_lasso(), columns=MEASURED),
     "lasso, half": Case(_lasso(), columns=NARROW),

@@ -216,7 +216,7 @@ def weakest_association(
         plan = plan_lasso(shape, rho, n_records, long_rows=True)
         if row_entries <= row_limit(shape, plan.n_vertices):
             plan = plan_lasso(shape, rho, n_records, long_rows=False)
-        share = left * (1.0 - plan.refit_share - plan.calibration_share)
+        share = left * plan.vertex_share
         n_drawn, n_weights = plan.n_vertices, plan.n_vertices or plan.n_kept or n_features
     if n_drawn:
         bound = task.residual_bound(private=True)

@@ -36,7 +36,6 @@ from dplasso.phases.select import (
     LATE_START,
     Columns,
     Selection,
-    calibration_of_vertices,
     row_size,
     select,
     start_of_vertices,
@@ -57,8 +56,6 @@ _STRENGTH = 0.35
 _LONGER_ROWS = 8.0
 # Share of the budget for the refit of columns drawn.
 _REFIT_SHARE = 0.3
-# Where fewer columns can be found, all of the budget is spent on finding them.
-FEWEST_REFITTED = 8
 
 
 @dataclass(frozen=True)
@@ -131,7 +128,6 @@ class LassoPlan:
     """What a fit does once the classes are counted; shares are of what is left of the budget.
 
     `n_vertices`: vertices to draw; 0 where gradients keep columns, or all columns are taken.
-    `calibration_share`: for the margins of vertices that are not refitted.
     `start_share`: for the slope of a public start, if vertices are drawn.
     `refit_calibration`, `refit_start`: parts of `refit_share`.
     `n_kept`: columns that gradients of all columns keep; 0 where they keep none.
@@ -140,7 +136,6 @@ class LassoPlan:
     n_vertices: int
     refit_share: float
     l1_radius: float
-    calibration_share: float = 0.0
     refit_calibration: float = 0.0
     start_share: float = 0.0
     refit_start: float = 0.0
@@ -149,7 +144,7 @@ class LassoPlan:
     @property
     def vertex_share(self) -> float:
         """Share of the vertices."""
-        return 1.0 - self.refit_share - self.calibration_share - self.start_share
+        return 1.0 - self.refit_share - self.start_share
 
     def stages(
         self, shape: Shape, n_columns: int, bent: float, *, mixed: bool
@@ -190,10 +185,8 @@ def plan_lasso(shape: Shape, rho: float, n_records: float, *, long_rows: bool) -
     most, task = shape.most_vertices, shape.task
     start = CALIBRATION_SHARE if shape.from_prior else 0.0
     calibration = start or task.calibration
-    share = _REFIT_SHARE
-    findable = columns_to_be_found(
-        rho * (1.0 - share - min(start, 0.5 * (1.0 - share))), n_records, shape.n_coordinates
-    )
+    finding = rho * (1.0 - _REFIT_SHARE - start)
+    findable = columns_to_be_found(finding, n_records, shape.n_coordinates)
     draws = most and (long_rows or math.isinf(rho) or not shape.most_kept)
     if not draws:
         return LassoPlan(
@@ -204,20 +197,13 @@ def plan_lasso(shape: Shape, rho: float, n_records: float, *, long_rows: bool) -
             refit_start=start,
             n_kept=min(shape.most_kept, max(shape.length, findable)),
         )
-    start = min(start, 0.5 * (1.0 - share))
-    # With a prior, weights are always refitted on unit rows, as those of the prior are.
-    if findable < FEWEST_REFITTED and not shape.from_prior:
-        share = 0.0
-        left = rho * (1.0 - calibration - start)
-        findable = columns_to_be_found(left, n_records, shape.n_coordinates)
     n_vertices = most if shape.asked else max(1, min(most, findable))
     return LassoPlan(
         n_vertices,
-        refit_share=share,
+        refit_share=_REFIT_SHARE,
         # A vertex weighs radius * 2 / (t0 + ...) each.
         l1_radius=task.column_step / math.sqrt(n_vertices) * (n_vertices + LATE_START) / 2.0,
-        calibration_share=0.0 if share else calibration,
-        refit_calibration=min(0.5, calibration / share) if share else 0.0,
+        refit_calibration=calibration / _REFIT_SHARE,
         start_share=start,
     )
 
@@ -277,8 +263,6 @@ class Lasso(Method):
             phases += [start_of_vertices(selection)] if self.from_prior else []
             phases.append(select(selection))
         phases += gradient_phases(descent, shape.stages, calibrates=calibrates, mixes=shape.mixes)
-        if draws and task.calibration:
-            phases.append(calibration_of_vertices(selection))
 
         def lay_out(fit: Fit) -> None:
             if draws and not (shape.measures_rows and self.is_private):
@@ -326,7 +310,6 @@ class Lasso(Method):
                 radius=plan.l1_radius,
                 share=left * plan.vertex_share,
                 start=left * plan.start_share,
-                calibration=left * plan.calibration_share,
             )
 
         return Selection(
@@ -343,11 +326,9 @@ class Lasso(Method):
         task, n_features = shape.task, shape.n_features
         first_loss = task.vertex_loss(task.residual_bound(private=self.is_private))
 
-        def course(released: Released, budget: Budget) -> Course | None:
+        def course(released: Released, budget: Budget) -> Course:
             total, drawn = counted_of(released).total, released.drawn_columns
             plan = self.settings(shape, budget, released)
-            if not plan.refit_share:
-                return None
             loss = task.refit_loss(self._loss(task, released))
             share = self._left(shape, released) * plan.refit_share
             size = n_features if drawn is None else int(drawn.size)

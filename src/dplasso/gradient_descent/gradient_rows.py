@@ -25,7 +25,7 @@ from dplasso.gradient_descent.row_sums import (
 from dplasso.gradient_descent.steps import InTiles, row_gradient_vectors, row_gradients
 from dplasso.losses.contract import without_offset
 from dplasso.losses.targets import Targets
-from dplasso.matrix.compressed import Compressed, Make, clipped
+from dplasso.matrix.compressed import Compressed, Make
 from dplasso.matrix.geometry import Geometry, mixed_rows
 from dplasso.matrix.scaling import Mix, Scaling, constant_entry
 from dplasso.matrix.starting import StartingModel, StartingRows
@@ -261,11 +261,7 @@ class GradientRows:
 
     def margins(self, model: LinearModel, start: StartingModel | None = None) -> Margins:
         """Compute the margins of a model, after those of `start` if there is one."""
-        if model.bound is None:
-            rows, _, factor, *_ = self._unit_rows(model.scaling)
-        else:
-            rows = clipped(self._selected(model.scaling.kept), model.bound)
-            factor = np.ones(self.n_records)
+        rows, _, factor, *_ = self._unit_rows(model.scaling)
         first = None
         if self.whole is not None and start is not None:
             length = factor * model.scaling.length

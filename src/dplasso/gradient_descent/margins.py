@@ -153,13 +153,11 @@ class LinearModel:
     """A released model, and how its rows are scaled.
 
     `weights`, shape (k, K), and `intercept`, shape (K,): of each margin.
-    `bound`: clip entries to [-bound, bound] instead of scaling rows.
     """
 
     weights: NDArray[np.float64]
     intercept: NDArray[np.float64]
     scaling: Scaling
-    bound: float | None = None
 
 
 @dataclass(frozen=True)

@@ -52,12 +52,11 @@ class Course:
 class Descent:
     """The public parameters of the gradient phases of a fit.
 
-    `course`: ``course(released, budget)``, None where no gradients are taken. `norm_bound`: None
-    for unit rows. `loss`: that of the course, but for class weights and offset. `geometry`: latent
-    directions of public rows.
+    `course`: ``course(released, budget)``. `norm_bound`: None for unit rows. `loss`: that of the
+    course, but for class weights and offset. `geometry`: latent directions of public rows.
     """
 
-    course: Callable[[Released, Budget], Course | None]
+    course: Callable[[Released, Budget], Course]
     fit_intercept: bool
     norm_bound: float | None
     from_prior: bool
@@ -128,11 +127,11 @@ def course_phase(
 
     def share(budget: Budget, released: Released) -> float:
         course = descent.course(released, budget)
-        return 0.0 if course is None else course.share * (part(course, released, budget) or 0.0)
+        return course.share * (part(course, released, budget) or 0.0)
 
     def made(fit: Fit, released: Released, mu: float) -> Release | None:
         course = descent.course(released, fit.budget)
-        if course is None or part(course, released, fit.budget) is None:
+        if part(course, released, fit.budget) is None:
             return None
         return make(fit, course, released, mu)
 

@@ -105,16 +105,11 @@ def gradients(
 ) -> Phase:
     """Take at most `most_steps` noisy gradients of at most `most_columns` columns."""
 
-    def course_of(released: Released, budget: Budget) -> tuple[Course, Stage] | None:
-        course = descent.course(released, budget)
-        own = None if course is None else course.stages[stage]
-        return None if course is None or own is None else (course, own)
-
     def share(budget: Budget, released: Released) -> float:
-        chosen = course_of(released, budget)
-        if chosen is None:
+        course = descent.course(released, budget)
+        own = course.stages[stage]
+        if own is None:
             return 0.0
-        course, own = chosen
         of_features = length_share(course, descent)
         if released.last(Scaled) is not None:
             of_features += SCALES_SHARE + CURVATURE_SHARE
@@ -125,11 +120,12 @@ def gradients(
         return course.share * own.share * left
 
     def begin(fit: Fit, released: Released, mu: float, snapshot: Snapshot) -> Steps:
-        chosen = course_of(released, fit.budget)
-        if chosen is None:
+        course = descent.course(released, fit.budget)
+        own = course.stages[stage]
+        if own is None:
             return NOTHING
         mixing = None if stage else released.mix
-        return _Gradients(descent, fit, *chosen, released, mixing, mu, snapshot)
+        return _Gradients(descent, fit, course, own, released, mixing, mu, snapshot)
 
     n_outputs = descent.loss.n_outputs
     labels = f", for all {n_outputs:,} labels together" if n_slopes > 1 else ""

@@ -116,7 +116,6 @@ def inference(descent: Descent, loss: Any, whole: float, one_hot: OneHot = ()) -
     def phase(parts: tuple[float, float, float], start: Any) -> Phase:
         def make(fit: Fit, released: Released, mu: float) -> Moments:
             course = descent.course(released, fit.budget)
-            assert course is not None, "gradients come first"
             weights = start(fit, course, released)
             moments = _moments(descent, loss, fit, course, released, weights, mu, parts)
             before = released.last(Moments)
@@ -306,7 +305,6 @@ def named_columns(
 
     def make(fit: Fit, released: Released, mu: float) -> NamedSums:
         course = descent.course(released, fit.budget)
-        assert course is not None, "gradients come first"
         assert predictions is not None, "public rows come before records"
         coefficients, intercept = fitted_weights(descent, fit, course, released)
         rows = descent.rows(fit, course, released)

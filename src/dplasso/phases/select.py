@@ -12,9 +12,8 @@ from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.frank_wolfe.rounds import SPREAD, RoundsFrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
-from dplasso.gradient_descent.calibration import LEARNT_OF_FEW, calibrate_margins, part_taken
+from dplasso.gradient_descent.calibration import LEARNT_OF_FEW, part_taken
 from dplasso.gradient_descent.energies import SIZE_SHARE, mean_square, total_energy
-from dplasso.gradient_descent.margins import LinearModel
 from dplasso.gradient_descent.noisy_descent import gradient_unit
 from dplasso.gradient_descent.schedule import CALIBRATION_STEPS, CONSTANT
 from dplasso.matrix.scaling import Scaling
@@ -22,10 +21,8 @@ from dplasso.matrix.starting import StartingModel
 from dplasso.phases.contract import NOTHING, Fit, Phase, Snapshot, Steps, at_once, deviation_of
 from dplasso.phases.count import counted_of
 from dplasso.phases.course import (
-    CALIBRATION_WORDS,
     START_WORDS,
     bounds,
-    calibrated,
     started,
     starting_model,
 )
@@ -50,7 +47,6 @@ class Columns(NamedTuple):
     radius: float
     share: float
     start: float
-    calibration: float
 
 
 @dataclass(frozen=True)
@@ -149,42 +145,6 @@ def start_of_vertices(selection: Selection) -> Phase:
         selection.share(lambda columns: columns.start),
         at_once(make),
         START_WORDS,
-        bounds(selection.joint_loss),
-    )
-
-
-def calibration_of_vertices(selection: Selection) -> Phase:
-    """Calibrate the margins of vertices that are not refitted."""
-
-    def make(fit: Fit, released: Released, mu: float) -> Release | None:
-        columns, drawn = selection.columns(released, fit.budget), released.last(Drawn)
-        if columns is None or drawn is None or not columns.calibration or math.isinf(mu):
-            return None
-        kept = drawn.columns
-        coefficients, intercept = drawn.coefficients()
-        model = LinearModel(
-            coefficients[:, kept].toarray().T,
-            intercept,
-            Scaling(NO_COLUMNS, 0.0, None),
-            selection.feature_bound,
-        )
-        slopes = calibrate_margins(
-            selection.gradient_rows(fit, columns.loss, kept).margins(model),
-            columns.loss,
-            fit.stream,
-            n_records=max(1.0, columns.n_records),
-            mu=mu,
-            sensitivity=fit.budget.moved_by(selection.joint_loss),
-            fit_intercept=selection.fit_intercept,
-        )
-        return calibrated(slopes)
-
-    return Phase(
-        "calibration",
-        Draws(gaussian=CALIBRATION_STEPS * (selection.loss.n_outputs + 1.0)),
-        selection.share(lambda columns: columns.calibration),
-        at_once(make),
-        CALIBRATION_WORDS,
         bounds(selection.joint_loss),
     )
 
