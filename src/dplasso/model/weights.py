@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,13 @@ BY_NOISE = "noise alone could have picked this"
 _BY_CHANCE = 0.05
 _PRINTED = 20
 _LONGEST_NAME = 40
+
+
+class NamedWeight(NamedTuple):
+    """A pair; data frames take its field names as column names."""
+
+    name: Any
+    weight: float
 
 
 @dataclass(frozen=True)
@@ -62,8 +69,8 @@ class Weights:
     def __len__(self) -> int:
         return int(self.columns.size)
 
-    def __iter__(self) -> Iterator[tuple[Any, float]]:
-        return zip(self.index.tolist(), self.values.tolist(), strict=True)
+    def __iter__(self) -> Iterator[NamedWeight]:
+        return map(NamedWeight, self.index.tolist(), self.values.tolist())
 
     def __getitem__(self, column: Any) -> float:
         """Return the weight of a column by name, or by number where there are no names."""
