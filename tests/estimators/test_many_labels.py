@@ -182,7 +182,7 @@ def test_weights_people_and_short_lists():
         (
             lambda: PrivateSearch(DPLogisticRegression(), {"class_weight": [[1, 2]]}),
             Y,
-            "class_weight is for one label in",
+            "class_weight must be None, 'balanced', a weight for each class",
         ),
         (
             lambda: PrivateSearch(DPLinearRegression(target_bounds=(0, 1)), {}),
