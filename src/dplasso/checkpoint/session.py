@@ -211,6 +211,8 @@ class KeptFit(Session):
             check_affordable(ledger, begun.budget)
         else:
             _check_same(path, stored, start)
+            if ledger is not None:
+                _check_charged(path, stored, ledger.path)
             start = replace(start, token=stored.token)
         if ledger is not None:
             self.take = self._take
@@ -248,12 +250,6 @@ class KeptFit(Session):
         assert token is not None, "a fit that is charged has a token"
         if self._stored is None:
             write_checkpoint(self._start, self._path)
-        elif any(reached.place) and find(ledger.path, token) is None:
-            raise LedgerError(
-                f"{os.fspath(ledger.path)} holds no entry of the fit in {os.fspath(self._path)}. "
-                "This is not the ledger that was charged, or it is an old copy; pass the one that "
-                "was charged"
-            )
         charge = ledger.charge(self._begun.budget, **self._begun.notes)
         complete = reached.released.digest if reached.is_complete else None
         try:
@@ -263,6 +259,15 @@ class KeptFit(Session):
             if self._stored is None:
                 Path(self._path).unlink()
             raise
+
+
+def _check_charged(path: Place, stored: Checkpoint, ledger: Place) -> None:
+    """Refuse a ledger that has not paid for what a checkpoint holds."""
+    if any(stored.place) and find(ledger, str(stored.token)) is None:
+        raise LedgerError(
+            f"{os.fspath(ledger)} holds no entry of the fit in {os.fspath(path)}. This is not the "
+            "ledger that was charged, or it is an old copy; pass the one that was charged"
+        )
 
 
 def _check_same(path: Place, stored: Checkpoint, current: Checkpoint) -> None:
