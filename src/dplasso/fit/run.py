@@ -165,7 +165,8 @@ def _modelled(
         classes = begun.task.classes.tolist()
         before = statement.cautions(None, classes=classes)
         after = statement.cautions(counted.total, classes=classes)
-        hooks.cautioned([caution for caution in after if caution not in before])
+        if len(after) > len(before):
+            hooks.cautioned([caution for caution in after if caution not in before])
     run_of_last = getattr(last, "run", None)
     model = Model(
         params=dict(method.params),
