@@ -149,9 +149,10 @@ def _request(places, begin, end, rows, columns, times, stride):
 
 def _fill(rows: Compressed, tiles: Tiles, n_columns: int, first: int, last: int) -> None:
     """Lay some chunks."""
+    few = max(rows.indices.size, n_columns) <= FEW
     for r in range(first, last):
         begin, end = rows.indptr[tiles.row_edges[r : r + 2]]
-        if max(end - begin, n_columns) <= FEW:
+        if few:
             _fill_few(rows, tiles, n_columns, r, begin, end)
         else:
             _fill_many(rows, tiles, r, begin, end)
