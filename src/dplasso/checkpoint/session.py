@@ -44,6 +44,7 @@ _ABOUT = (
     "keep this file with the data and release the model instead."
 )
 
+DEFAULT_SECONDS = 5.0
 # The pause between checkpoints, at least, in multiples of the time that the last one took.
 _PAUSE = 10.0
 
@@ -128,7 +129,7 @@ def fit_with_checkpoints(
     y: ArrayLike | None,
     path: Place,
     *,
-    seconds: float = 5.0,
+    seconds: float = DEFAULT_SECONDS,
     overwrite: bool = False,
     engine: Engine | None = None,
 ) -> PrivateLinearModel:
@@ -160,7 +161,7 @@ def resume_fit(
     y: ArrayLike | None,
     path: Place,
     *,
-    seconds: float = 5.0,
+    seconds: float = DEFAULT_SECONDS,
     engine: Engine | None = None,
 ) -> PrivateLinearModel:
     """Go on with a fit that was interrupted, from its checkpoint, and return the estimator.
