@@ -1,6 +1,7 @@
 """Words that stand for a missing value: declared by a schema, and told of by a draft."""
 
 import json
+from decimal import Decimal
 
 import pandas as pd
 import pyarrow as pa
@@ -40,6 +41,20 @@ def test_a_schema_declares_words_of_its_own():
     assert [row[:4] for row in rows(Schema(parts), x=x, n=["1"] * 4)][2] == [0, 0, 1, 0]
     assert schema_of(declared.to_json()) == declared
     assert not declared.same_columns(Schema(parts))
+
+
+@pytest.mark.parametrize(
+    "values", [[-9, 4], [-9.0, 4.0], ["-9", "4"], ["-9.0", "4"], [Decimal("-9"), Decimal(4)]]
+)
+def test_a_declared_number_is_missing_however_it_is_stored(values):
+    assert rows(Schema((Bins("x", (3,)),), missing=("-9",)), x=values) == [[0, 0, 1], [0, 1, 0]]
+
+
+@pytest.mark.parametrize("values", [["1900-01-01"], pd.to_datetime(["1900-01-01"])])
+def test_a_declared_date_is_missing_however_it_is_stored(values):
+    schema = Schema((date("d", take="month"),), missing=("1900-01-01",))
+    assert rows(schema, d=values)[0][-1] == 1
+    assert rows(Schema(schema.parts), d=values)[0][-1] == 0
 
 
 @pytest.mark.parametrize("missing", ["NA", [1], 5])

@@ -107,6 +107,9 @@ class TableColumns:
                     raise DataError(f"{place}: the value is not a number{cure}") from None
             cast = pa.array(numbers, pa.float64())
         floats: NDArray[np.float64] = cast.to_numpy(zero_copy_only=False)
+        # A typed column holds -9 where a text file has the word "-9", or "-9.0".
+        words = [number for word in self.missing if (number := number_in(word)) is not None]
+        floats = np.where(np.isin(floats, words), np.nan, floats)
         self._refuse_missing(column, np.isnan(floats), missing)
         return floats
 
@@ -129,6 +132,10 @@ class TableColumns:
                 raise DataError(f"{place}: the column must hold dates, not {values.type}")
             values = values.cast(pa.date32())
         days: NDArray[np.datetime64] = values.to_numpy(zero_copy_only=False).astype("M8[D]")
+        words = pa.array(list(self.missing), pa.string())
+        absent = pc.strptime(words, format=format, unit="s", error_is_null=True).drop_null()
+        is_absent = np.isin(days, absent.to_numpy().astype("M8[D]"))
+        days = np.where(is_absent, np.datetime64("NaT"), days)
         self._refuse_missing(column, np.isnat(days), missing)
         return days
 
