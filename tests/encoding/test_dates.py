@@ -1,6 +1,6 @@
 """Dates: months and weekdays, years and days in public bins, and words that are no dates."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,8 @@ from dplasso.errors import DataError
 from schemas import date as date_part
 from schemas import schema_of
 
+# Where a day begins before that of Greenwich.
+EAST = timezone(timedelta(hours=9))
 DAYS = [date(1969, 12, 31), date(1970, 1, 1), None, date(2024, 2, 29), date(1600, 3, 1)]
 
 
@@ -31,10 +33,11 @@ def codes(part, values):
         pa.array(DAYS, pa.date64()),
         pa.array([d and datetime(d.year, d.month, d.day, 23, 59) for d in DAYS]),
         pa.array([d and datetime(d.year, d.month, d.day, 1, tzinfo=UTC) for d in DAYS]),
+        pa.array([d and datetime(d.year, d.month, d.day, 0, tzinfo=EAST) for d in DAYS]),
         pa.array([d and f" {d}" for d in DAYS]),
         pa.array([str(d or "") for d in DAYS]).dictionary_encode(),
     ],
-    ids=["days", "milliseconds", "times", "zoned", "words", "dictionary"],
+    ids=["days", "milliseconds", "times", "zoned", "east", "words", "dictionary"],
 )
 def test_what_is_taken_of_a_date(values):
     """As the standard library says it."""

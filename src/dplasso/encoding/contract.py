@@ -131,6 +131,8 @@ class TableColumns:
                 place = self.where(column, None)
                 raise DataError(f"{place}: the column must hold dates, not {values.type}")
             values = values.cast(pa.date32())
+        elif getattr(values.type, "tz", None):
+            values = pc.local_timestamp(values)  # the day that the table shows
         days: NDArray[np.datetime64] = values.to_numpy(zero_copy_only=False).astype("M8[D]")
         words = pa.array(list(self.missing), pa.string())
         absent = pc.strptime(words, format=format, unit="s", error_is_null=True).drop_null()
