@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, save_npz
+from sklearn.datasets import load_svmlight_file
 
 import dplasso
 from cli.conftest import done, found, new_ledger, refused, said
@@ -202,7 +203,16 @@ def test_labels_need_not_be_numbers(fitted, tmp_path, labels):
     declared = ",".join(str(label) for label in labels)
     fitted("--classes", declared, "--model", out, data=data)
     assert dplasso.load(out).classes_.tolist() == labels
-    assert set(said("predict", out, *data).split()) <= {str(label) for label in labels}
+    predicted = said("predict", out, *data)
+    assert set(predicted.split()) <= {str(label) for label in labels}
+    assert said("predict", out, tmp_path / "x.npz") == predicted
+
+
+def test_public_rows_need_no_labels(fitted, train, tmp_path):
+    rows = load_svmlight_file(train, n_features=30)[0]
+    save_npz(tmp_path / "public.npz", rows[:200])
+    report = fitted("--public-rows", tmp_path / "public.npz", "--features", 30)
+    assert report["privacy"]["public_rows"].startswith("200 public rows")
 
 
 def test_a_model_that_cannot_be_written_leaves_nothing(run, train, tmp_path, monkeypatch):

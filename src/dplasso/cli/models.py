@@ -82,8 +82,8 @@ def predict(
     dplasso predict model.npz new.csv
     dplasso predict model.npz new.store
 
-    A model knows how its rows were encoded and made binary, so DATA is given raw. A table needs no
-    labels; those of other files are read but not used.
+    A model knows how its rows were encoded and made binary, so DATA is given raw. Tables and .npz
+    files need no labels. In svmlight text, the first number of a line is read but not used.
     """
     if out is not None:
         inputs = [*applied.files, applied.model, applied.reading.labels]

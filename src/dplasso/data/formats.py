@@ -54,11 +54,12 @@ FORMATS = (
 
 @dataclass(frozen=True)
 class Layout:
-    """How to read files of numbered columns; `labels_path` belongs to a single .npz."""
+    """How to read files of numbered columns; `labels_path` and `labelled` are for .npz."""
 
     n_features: int | None = None
     zero_based: bool = False
     labels_path: Path | None = None
+    labelled: bool = True
 
     def __post_init__(self) -> None:
         if self.n_features is not None and not 1 <= self.n_features <= MOST_COLUMNS:
@@ -133,6 +134,7 @@ def block_source(
     n_features: int | None = None,
     zero_based: bool = False,
     labels_path: str | Path | None = None,
+    labelled: bool = True,
 ) -> BlockSource:
     """Open data files as a stream of row blocks: svmlight text or scipy's sparse .npz.
 
@@ -142,12 +144,13 @@ def block_source(
     stored shape in .npz. A column beyond it is an error.
     `zero_based`: whether svmlight indices count columns from 0.
     `labels_path`: for a single .npz, a .npy file of labels.
+    `labelled`: whether to read the labels of .npz files; otherwise they are all 0.
 
     Errors in the files are raised, with their place, while the blocks are read.
     """
     files = source_files(paths)
     labels = None if labels_path is None else Path(labels_path)
-    layout = Layout(n_features, zero_based, labels)
+    layout = Layout(n_features, zero_based, labels, labelled)
     source: BlockSource = row_format(files).reader.row_source(files, layout)
     return source
 

@@ -25,6 +25,7 @@ _LAYOUTS = {
     "coo": (coo_array, ("row", "col")),
 }
 
+_LABELLED = Layout()
 _INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
 
 
@@ -41,7 +42,7 @@ def row_source(files: SourceFiles, layout: Layout) -> BlockSource:
 
     def read(i: int, memory_bytes: int) -> Generator[Piece]:
         path, size = files.paths[i], files.stats[i].st_size
-        X, y = read_npz(path, labels_path=layout.labels_path, n_features=n_features)
+        X, y = read_npz(path, layout, n_features)
         for begin, end, rows in cut_rows(X, memory_bytes):
             yield Piece(rows, y[begin:end], size * end // y.size, partial(_row, path, begin))
 
@@ -53,7 +54,7 @@ def _row(path: Path, begin: int, row: int) -> str:
 
 
 def read_npz(
-    path: Path, *, labels_path: Path | None = None, n_features: int | None = None
+    path: Path, layout: Layout = _LABELLED, n_features: int | None = None
 ) -> tuple[csr_array, NDArray[Any]]:
     """Return the sparse matrix (CSR, CSC or COO) of a .npz, as sorted CSR, and its labels."""
     arrays = _read_arrays(path)
@@ -61,8 +62,10 @@ def read_npz(
     if n_rows == 0:
         raise DataError(f"{path} holds no records; at least one is needed")
     # Labels first: their number shows a damaged number of rows.
-    y = _labels(path, arrays, labels_path, n_rows)
+    wanted = layout.labelled or layout.labels_path is not None
+    labels = _labels(path, arrays, layout.labels_path, n_rows) if wanted else None
     X = _matrix(path, arrays)
+    y = np.zeros(n_rows) if labels is None else labels
     if n_features is None or n_features == n_columns:
         return X, y
     if X.nnz and X.indices.max() >= n_features:
@@ -132,9 +135,9 @@ def _matrix(path: Path, arrays: _Arrays) -> csr_array:
         else:
             X = make((values, first, second), shape)
             X.check_format(full_check=True)
+        X = csr_array(X)
     except ValueError as error:
         raise DataError(f"{path}: the arrays do not form a {layout} matrix: {error}") from None
-    X = csr_array(X)
     if not X.has_sorted_indices:
         X = X.sorted_indices()
     _, row, _ = check_rows(X.indptr.astype(np.int64, copy=False), X.indices, X.shape[1])

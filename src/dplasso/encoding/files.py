@@ -47,7 +47,7 @@ def encode_files(
 
     `schema`: of a table. svmlight text and .npz take `n_features`, `zero_based`, `labels_path`.
     `person_column`: column that identifies the person of each row; needs a schema.
-    `labelled`: with a schema, whether to read labels; otherwise they are all 0.
+    `labelled`: whether to read the labels of tables and .npz; otherwise they are all 0.
     """
     files = expand(paths)
     if person_column is not None and schema is None:
@@ -60,7 +60,11 @@ def encode_files(
     else:
         check_goes(files[0], dialect, text=False)
         source = block_source(
-            files, n_features=n_features, zero_based=zero_based, labels_path=labels_path
+            files,
+            n_features=n_features,
+            zero_based=zero_based,
+            labels_path=labels_path,
+            labelled=labelled,
         )
     origin = Origin(schema, binarize).to_json()
     return EncodedRecords(binarized(source) if binarize else source, origin)
