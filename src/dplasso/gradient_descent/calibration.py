@@ -56,9 +56,9 @@ class Calibration(NamedTuple):
     """
 
     slope: float
-    shift: tuple[float, ...]
+    shift: NDArray[np.float64]
     prior_slope: float = 1.0
-    label_slopes: tuple[float, ...] = ()
+    label_slopes: NDArray[np.float64] = np.zeros(0)
 
 
 def calibrate_margins(
@@ -66,32 +66,29 @@ def calibrate_margins(
     loss: Any,
     stream: RandomStream,
     *,
-    n_records: float,
-    mu: float,
-    sensitivity: float,
     fit_intercept: bool,
     centre: NDArray[np.float64] | float = 0.0,
+    **budget: float,
 ) -> Calibration:
-    """Learn slope and constants with the budget `mu`; `margins` has the method `sums`.
+    """Learn slope and constants; `margins` has the method `sums`, `budget` is as in `descend`.
 
     `centre`: released constants that the margins do not include. The slope scales margins about
     them, because slope and constant are nearly collinear about 0 if one class is rare.
     """
+    n_labels = loss.n_labels
     parameters, _ = descend(
         margins,
         loss,
         stream,
-        np.concatenate([np.ones(loss.n_labels), np.zeros(loss.n_outputs) + centre / CONSTANT]),
-        n_records=n_records,
-        mu=mu,
-        sensitivity=sensitivity,
-        fixed=None if fit_intercept else slice(loss.n_labels, None),
-        kappa=_KAPPA if loss.n_labels == 1 else _LABEL_KAPPA,
+        np.concatenate([np.ones(n_labels), np.zeros(loss.n_outputs) + centre / CONSTANT]),
+        fixed=None if fit_intercept else slice(n_labels, None),
+        kappa=_KAPPA if n_labels == 1 else _LABEL_KAPPA,
         bend=_BEND * loss.curvature,
+        **budget,
     )
-    slopes = np.maximum(_SMALLEST_SLOPE, parameters[: loss.n_labels])
-    shift = tuple((CONSTANT * parameters[loss.n_labels :] - slopes * centre).tolist())
-    each = () if loss.n_labels == 1 else tuple((slopes / slopes.max()).tolist())
+    slopes = np.maximum(_SMALLEST_SLOPE, parameters[:n_labels])
+    shift = CONSTANT * parameters[n_labels:] - slopes * centre
+    each = slopes / slopes.max() if n_labels > 1 else np.zeros(0)
     return Calibration(float(slopes.max()), shift, label_slopes=each)
 
 
@@ -134,45 +131,31 @@ def descend(
     return start + moved * signal / np.where(squares > 0.0, squares, 1.0), error
 
 
-class Slopes(NamedTuple):
-    """A slope for each part of the margins, and a constant for each of K outputs."""
-
-    slopes: tuple[float, ...]
-    shift: tuple[float, ...]
-
-
 def find_slopes(
     margins: Any,
     loss: Any,
     stream: RandomStream,
     begin: tuple[float, ...],
+    shift: NDArray[np.float64],
     *,
-    n_records: float,
-    mu: float,
-    sensitivity: float,
     fit_intercept: bool,
-    shift: NDArray[np.float64] | None = None,
-) -> Slopes:
-    """Learn slopes and constants with the budget `mu`, from `begin` and `shift` (default 0)."""
+    **budget: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Learn a slope for each part of the margins, and constants, from `begin` and `shift`."""
     # For any number of slopes the curvature is at most that of the loss times |s|^2 + c^2, and the
     # weight of a record limits this product to `LONGEST`.
-    constants = np.zeros(loss.n_outputs) if shift is None else shift / CONSTANT
     n_parts = len(begin)
-    start = np.concatenate([begin, constants])
     parameters, error = descend(
         margins,
         loss,
         stream,
-        start,
-        n_records=n_records,
-        mu=mu,
-        sensitivity=sensitivity,
+        np.concatenate([begin, shift / CONSTANT]),
         fixed=None if fit_intercept else slice(n_parts, None),
         kappa=_PRIOR_KAPPA,
         bend=LONGEST * loss.curvature,
+        **budget,
     )
-    slopes = np.maximum(_LEAST * error, parameters[:n_parts])
-    return Slopes(tuple(slopes.tolist()), tuple((CONSTANT * parameters[n_parts:]).tolist()))
+    return np.maximum(_LEAST * error, parameters[:n_parts]), CONSTANT * parameters[n_parts:]
 
 
 def find_start(
@@ -188,11 +171,11 @@ def find_start(
     n_outputs = records.loss.n_outputs
     nothing = LinearModel(np.zeros((0, n_outputs)), np.zeros(n_outputs), scaling)
     margins = records.margins(nothing, prior.stretched(loud, -intercept))
-    slopes = find_slopes(margins, records.loss, stream, (1.0,), **options, shift=shift)
-    slope = loud * slopes.slopes[0]
+    slopes, shift = find_slopes(margins, records.loss, stream, (1.0,), shift, **options)
+    slope = loud * slopes[0]
     largest = np.finfo(np.float64).max
     with np.errstate(over="ignore"):
-        constants = np.clip(slopes.shift - slope * prior.intercept, -largest, largest)
+        constants = np.clip(shift - slope * prior.intercept, -largest, largest)
     return np.array([slope, *constants])
 
 
@@ -216,12 +199,7 @@ def weigh(
     # Margins of the whole prior, because its slope could not recover from a small part.
     whole = start / part
     margins = records.margins(model, records.prior.stretched(whole[0], whole[1:]))
-    begin = (part, 1.0) if len(model.weights) else (part,)
-    return with_prior_slopes(find_slopes(margins, records.loss, stream, begin, **options), whole)
-
-
-def with_prior_slopes(slopes: Slopes, start: NDArray[np.float64]) -> Calibration:
-    """Combine final slopes with `start`, the slope and constants of the prior."""
-    own, learnt = (*slopes.slopes, 1.0)[:2]
-    shift = own * start[1:] + slopes.shift
-    return Calibration(learnt, tuple(shift.tolist()), own * float(start[0]))
+    begin, none = (part, 1.0) if len(model.weights) else (part,), np.zeros(records.loss.n_outputs)
+    slopes, shift = find_slopes(margins, records.loss, stream, begin, none, **options)
+    own, learnt = [*slopes.tolist(), 1.0][:2]
+    return Calibration(learnt, own * whole[1:] + shift, own * float(whole[0]))

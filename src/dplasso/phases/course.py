@@ -212,12 +212,12 @@ def calibration(descent: Descent, n_slopes: int) -> Phase:
         }
         if start is not None:
             begun = np.append(start.slope, start.shift)
-            return calibrated(weigh(rows, model, fit.stream, begun, start.part, **public))
+            return Calibrated(*weigh(rows, model, fit.stream, begun, start.part, **public))
         # Around the margins they started from.
         centre = 0.0 * model.intercept + beyond(loss.offset, course.runs[-1].kappa)
         centre[: course.constant.size] += course.constant
         margins = rows.margins(replace(model, intercept=model.intercept - centre))
-        return calibrated(calibrate_margins(margins, loss, fit.stream, centre=centre, **public))
+        return Calibrated(*calibrate_margins(margins, loss, fit.stream, centre=centre, **public))
 
     weighed = f"{CALIBRATION_STEPS} such gradients that weigh the public model and the learnt one"
     return course_phase(
@@ -229,13 +229,6 @@ def calibration(descent: Descent, n_slopes: int) -> Phase:
         make,
         words=weighed if descent.from_prior else CALIBRATION_WORDS,
         numbers=bounds(descent.loss),
-    )
-
-
-def calibrated(slopes: Any) -> Calibrated:
-    """Return the result of a calibration as a release."""
-    return Calibrated(
-        slopes.slope, np.array(slopes.shift), slopes.prior_slope, np.array(slopes.label_slopes)
     )
 
 
