@@ -18,7 +18,7 @@ from dplasso.phases.contract import Fit
 from dplasso.phases.released import Released
 from dplasso.phases.select import vertex_selector
 from dplasso.privacy.budget import Budget
-from dplasso.privacy.exponential_mechanism import VertexMechanism
+from dplasso.privacy.exponential_mechanism import SelectionRule
 from dplasso.privacy.randomness import RandomStream, random_stream
 from dplasso.runtime.threads import ONE_THREAD
 from evidence.audit.exact import Prefix, SolverTarget
@@ -43,7 +43,7 @@ def budget_of(settings: AuditSettings) -> Budget:
     return method_of(settings).budget(_TASK, 1)
 
 
-def mechanism_of(settings: AuditSettings, n_samples: int) -> VertexMechanism:
+def mechanism_of(settings: AuditSettings, n_samples: int) -> SelectionRule:
     """Return how a vertex is drawn; "paper" alone looks at the number of rows."""
     budget = budget_of(settings)
     return method_of(settings).mechanism(budget.eps0, _TASK, budget, n_samples)
@@ -52,7 +52,7 @@ def mechanism_of(settings: AuditSettings, n_samples: int) -> VertexMechanism:
 def solver_target(
     settings: AuditSettings,
     *,
-    alter: Callable[[VertexMechanism, int], VertexMechanism] | None = None,
+    alter: Callable[[SelectionRule, int], SelectionRule] | None = None,
     new_stream: NewStream = random_stream,
 ) -> SolverTarget:
     """Return a target of the solver.
@@ -62,7 +62,7 @@ def solver_target(
     """
     method, budget = method_of(settings), budget_of(settings)
 
-    def drawn_by(data: Data) -> tuple[VertexMechanism, Problem, float | None]:
+    def drawn_by(data: Data) -> tuple[SelectionRule, Problem, float | None]:
         n_samples = data.X.shape[0]
         mechanism = mechanism_of(settings, n_samples)
         mechanism = mechanism if alter is None else alter(mechanism, n_samples)

@@ -103,7 +103,7 @@ def frank_wolfe(
         delta=training.delta,
         n_iter=training.n_iter,
     )
-    scale = vertex_mechanism(budget.eps0, sensitivity=1.0).exponent_scale
+    scale = vertex_mechanism(budget.eps0, sensitivity=1.0).exponent
     rng = np.random.default_rng(0)
     kind = X.dtype.type
     labels = np.asarray(y).astype(kind)

@@ -196,7 +196,7 @@ def signed_epsilon(n_rows: int, n_iter: int) -> float:
 def _published_scale(n_rows: int, n_iter: int) -> float:
     from dplasso.privacy.exponential_mechanism import paper_mechanism
 
-    return paper_mechanism(EPSILON, DELTA, n_iter, RADIUS, n_rows, 1.0).exponent_scale
+    return paper_mechanism(EPSILON, DELTA, n_iter, RADIUS, n_rows, 1.0).exponent
 
 
 def present(settings: Settings, results: list[dict[str, Any]]) -> Item:

@@ -31,12 +31,12 @@ def broken(settings, alter):
 
 def factor_two_dropped(settings):
     """The log-probabilities move both ways, so a step costs 2 c s; this pays for c s."""
-    return broken(settings, lambda m, n: replace(m, exponent_scale=2.0 * m.exponent_scale))
+    return broken(settings, lambda m, n: replace(m, exponent=2.0 * m.exponent))
 
 
 def scaled_by_records(settings):
     """A scale for the mean gradient, N times finer, on the sum."""
-    return broken(settings, lambda m, n: replace(m, exponent_scale=m.exponent_scale * n))
+    return broken(settings, lambda m, n: replace(m, exponent=m.exponent * n))
 
 
 def replacement_as_addition(settings):

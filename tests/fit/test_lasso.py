@@ -14,7 +14,7 @@ from dplasso.fit.task import Binary, checked_class_weight
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.losses.logistic import Logistic
 from dplasso.phases import count
-from dplasso.phases.releases import Counted, Kept, RowSize
+from dplasso.phases.releases import Counted, Drawn, Kept, RowSize
 from dplasso.privacy.budget import Draws, build_budget
 from dplasso.privacy.randomness import random_stream
 from fit.cases import fitted, other_forms, records, same_model
@@ -51,6 +51,9 @@ def test_it_draws_what_tells_the_label_and_refits_it(data):
     assert model.coef_.toarray()[0, :10].mean() > 1.3 * model.coef_standard_error_.max()
     assert model.score(*records(seed=4)) > 0.8
     assert abs(model.n_records_ - 700) < 100
+    # Every column weighs 0.8 / sqrt(T): radius times 2 / (t0 + T).
+    drawn = model.model_.released.last(Drawn)
+    assert drawn.radius * 2 / (15 + drawn.late_start) == pytest.approx(0.8 / math.sqrt(15))
 
 
 def test_it_keeps_what_tells_the_label(data, tmp_path):
@@ -240,11 +243,9 @@ def test_where_noise_leaves_few_columns_few_are_drawn():
     assert 1 <= found.n_vertices < 12
 
 
-def test_what_is_asked_for_is_drawn_and_every_column_weighs_the_same():
+def test_what_is_asked_for_is_drawn():
     found = plan(10**5, 50_000, asked=30)
     assert (found.n_vertices, found.n_kept, found.refit_share) == (30, 0, 0.3)
-    # Every column weighs 0.8 / sqrt(T): radius times 2 / (t0 + T).
-    assert found.l1_radius * 2 / (30 + lasso.LATE_START) == pytest.approx(0.8 / math.sqrt(30))
 
 
 def test_gradients_keep_200_columns_and_more_where_records_and_budget_suffice():

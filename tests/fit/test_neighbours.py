@@ -224,7 +224,7 @@ def widest_range(relation, mechanism, residual_bound=1.0):
         public = {"bound": BOUND, "radius": 40.0, "residual_bound": residual_bound}
         data = zip(pair.rows, pair.labels, strict=True)
         problems = [build(X, y, N_STEPS, **public) for X, y in data]
-        exponent = mechanism.rule(problems[0].unit).exponent
+        exponent = mechanism.in_units(problems[0].unit).exponent
         runs = [watch(p, forced(random_transcript(p, seed)), 0.0025) for p in problems]
         for states in zip(*runs, strict=True):
             # The closed form of the selection over the signed vertices.

@@ -62,7 +62,7 @@ def log_probabilities(alpha, scale):
 )
 def test_neighbors_stay_within_the_declared_bounds(neighbors, pairs, eps0):
     sensitivity = moved(neighbors)
-    scale = vertex_mechanism(eps0, sensitivity).exponent_scale
+    scale = vertex_mechanism(eps0, sensitivity).exponent
     farthest = ratio = spread = 0.0
     for alpha, neighbor in pairs():
         farthest = max(farthest, int(np.abs(alpha - neighbor).max()) / UNIT)
@@ -77,7 +77,7 @@ def test_neighbors_stay_within_the_declared_bounds(neighbors, pairs, eps0):
 def test_the_slack_covers_the_rounding_of_the_exponent():
     """The largest problem, 2^31 records, all pulling one way: float against exact integers."""
     eps0 = 0.45
-    scale = vertex_mechanism(eps0, 1.0).rule(2.0**32).exponent
+    scale = vertex_mechanism(eps0, 1.0).in_units(2.0**32).exponent
     assert scale == eps0 * (1.0 - EXPONENT_SLACK) / 2.0 / 2.0**32
     rng = np.random.default_rng(5)
     largest = 2**31 * 2**32
@@ -125,16 +125,18 @@ def test_inexact_draws_cost_no_more_delta_than_is_set_aside(eps0, error, seed, a
 
 def test_the_rule_is_the_scale_in_fixed_point():
     unit, private = 2.0**32, vertex_mechanism(0.1, 1.5)
-    assert private.rule(unit) == SelectionRule("exponential", private.exponent_scale / unit, 0.0)
-    assert private.rule(unit, 7.0).spread == 7.0
+    assert private.in_units(unit) == SelectionRule(
+        "exponential", private.exponent / unit, sensitivity=1.5 * unit
+    )
+    assert private.in_units(unit, 7.0).spread == 7.0
     exact = vertex_mechanism(math.inf, 1.5)
-    assert exact.rule(unit) == SelectionRule("none", math.inf, 0.0)
+    assert exact.in_units(unit) == SelectionRule("none", math.inf, sensitivity=1.5 * unit)
 
 
 def test_the_papers_step_takes_the_printed_scales():
     paper = paper_mechanism(0.1, 1e-6, 4000, 50.0, 15935, 1.0)
     root = math.sqrt(8 * 4000 * math.log(1e6))
-    assert paper.exponent_scale == pytest.approx(15935 * 0.1 / (2 * 50 * root))
-    assert paper.laplace_scale == pytest.approx(50 * root / (15935 * 0.1))
-    rule = paper.rule(2.0**32)
-    assert (rule.mechanism, rule.laplace) == ("paper", paper.laplace_scale * 2.0**32)
+    assert paper.exponent == pytest.approx(15935 * 0.1 / (2 * 50 * root))
+    assert paper.laplace == pytest.approx(50 * root / (15935 * 0.1))
+    rule = paper.in_units(2.0**32)
+    assert (rule.mechanism, rule.laplace) == ("paper", paper.laplace * 2.0**32)

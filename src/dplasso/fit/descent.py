@@ -161,7 +161,6 @@ class GradientDescent(Method):
             geometry=geometry,
         )
 
-        n_slopes = task.n_outputs if task.many_labels else 1
         most_of_each = [(stage.n_steps, stage.n_columns) for stage in stages]
         if blocks:
             most_of_each *= 2
@@ -171,7 +170,6 @@ class GradientDescent(Method):
             descent,
             most_of_each,
             calibrates=calibration > 0.0,
-            n_slopes=n_slopes,
             mixes=mixes,
             blocks=blocks,
         )

@@ -17,12 +17,12 @@ from dplasso.phases.contract import Fit, Phase, Plan, Snapshot, Steps
 from dplasso.phases.count import COUNT_SHARE, count
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
-from dplasso.phases.select import Vertices, drawn_by, prefix_of, vertex_numbers, vertex_selector
+from dplasso.phases.select import Vertices, prefix_of, vertex_numbers, vertex_selector
 from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.exponential_mechanism import (
     MECHANISMS,
     TRUE_SIGN,
-    VertexMechanism,
+    SelectionRule,
     paper_mechanism,
     vertex_mechanism,
 )
@@ -140,7 +140,7 @@ class FrankWolfeLoop(Method):
         clipped = self.is_private and self.step != "paper"
         return self.given_bound or task.residual_bound(private=clipped)
 
-    def mechanism(self, eps0: float, task: Task, budget: Budget, n_rows: int) -> VertexMechanism:
+    def mechanism(self, eps0: float, task: Task, budget: Budget, n_rows: int) -> SelectionRule:
         """Return how a vertex is drawn; only the published step depends on the number of rows."""
         moved = budget.moved(self.feature_bound * self.residual_bound(task))
         if self.step == "paper" and self.is_private:
@@ -182,7 +182,7 @@ class FrankWolfeLoop(Method):
         if self.params.get("drift_tol") == "auto" and n_records and not self.as_printed:
             eps0 = budget.eps0_of(self.vertex_share, self.n_iter)
             tolerance = tolerance_within_noise(
-                self.mechanism(eps0, task, budget, 1).exponent_scale,
+                self.mechanism(eps0, task, budget, 1).exponent,
                 max(1.0, n_records) * self.feature_bound,
                 2 * max(1, records.shape[1]),
             )
@@ -195,22 +195,22 @@ class FrankWolfeLoop(Method):
 
         def begin(fit: Fit, released: Released, mu: float, snapshot: Snapshot) -> Steps:
             eps0 = 2.0 * mu / math.sqrt(self.n_iter)
-            mechanism = self.mechanism(eps0, task, fit.budget, int(fit.records.shape[0]))
+            rule = self.mechanism(eps0, task, fit.budget, int(fit.records.shape[0]))
             problem, tolerance = self.problem(fit.layouts["vertices"], task, released, fit.budget)
             walk = FrankWolfe(
                 problem,
-                vertex_selector(self.selector, mechanism, problem),
+                vertex_selector(self.selector, rule, problem),
                 fit.stream,
                 solver=self.algorithm,
                 drift_tol=tolerance,
                 threads=fit.threads,
                 prefix=prefix_of(snapshot),
-                record_history=mechanism.name == "none",
-                record_work=mechanism.name != "exponential",
+                record_history=rule.mechanism == "none",
+                record_work=rule.mechanism != "exponential",
             )
             constant = problem.design.bound if self.draws_constant else 0.0
-            drawn = drawn_by(self.l1_radius, 0, constant, problem.loss, fit.n_features)
-            return Vertices(walk, drawn)
+            public = problem.loss, fit.n_features, self.l1_radius
+            return Vertices(walk, *public, constant=constant)
 
         stated = vertex_numbers(self.feature_bound, bound)
         draw = Phase(

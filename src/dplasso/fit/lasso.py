@@ -28,13 +28,12 @@ from dplasso.gradient_descent.schedule import (
 )
 from dplasso.phases.contract import Fit, Plan
 from dplasso.phases.count import count, counted_of
-from dplasso.phases.course import Course, Descent
+from dplasso.phases.course import Columns, Course, Descent
 from dplasso.phases.descend import gradient_phases
 from dplasso.phases.released import Released
 from dplasso.phases.releases import RowSize
 from dplasso.phases.select import (
     LATE_START,
-    Columns,
     Selection,
     row_size,
     select,
@@ -62,15 +61,14 @@ _REFIT_SHARE = 0.3
 class Shape:
     """The public facts that a plan follows from besides the budget and the number of records.
 
-    `asked`: the most columns of the model, None for the default. `longer`: how much longer a
-    record's gradient may be than that of a draw. `mixes`: whether gradients use directions of
-    public rows.
+    `asked`: the most columns of the model, None for the default. `bound`: on each residual.
+    `mixes`: whether gradients use directions of public rows.
     """
 
     task: Task
     n_features: int
     asked: int | None
-    longer: float
+    bound: float
     from_prior: bool
     mixes: bool = False
 
@@ -128,22 +126,22 @@ class LassoPlan:
     """What a fit does once the classes are counted; shares are of what is left of the budget.
 
     `n_vertices`: vertices to draw; 0 where gradients keep columns, or all columns are taken.
-    `start_share`: for the slope of a public start, if vertices are drawn.
-    `refit_calibration`, `refit_start`: parts of `refit_share`.
     `n_kept`: columns that gradients of all columns keep; 0 where they keep none.
+    `start_share`: for the slope of a public start.
     """
 
     n_vertices: int
-    refit_share: float
-    l1_radius: float
-    refit_calibration: float = 0.0
-    start_share: float = 0.0
-    refit_start: float = 0.0
-    n_kept: int = 0
+    n_kept: int
+    start_share: float
+
+    @property
+    def refit_share(self) -> float:
+        """Share of the gradients."""
+        return _REFIT_SHARE if self.n_vertices else 1.0
 
     @property
     def vertex_share(self) -> float:
-        """Share of the vertices."""
+        """Share of the vertices, if there are any."""
         return 1.0 - self.refit_share - self.start_share
 
     def stages(
@@ -177,35 +175,20 @@ def columns_to_be_found(rho: float, n_records: float, n_coordinates: int) -> int
 def row_limit(shape: Shape, n_vertices: int) -> float:
     """Return the squared length of rows, over B^2, up to which gradients find more than draws."""
     draws = n_vertices * math.log(2.0 * shape.n_coordinates) / 2.0
-    return _LONGER_ROWS * draws / (shape.longer * shape.longer)
+    # How much longer a record's gradient may be than that of a draw.
+    longer = shape.task.norm_bound(shape.bound) / shape.bound
+    return _LONGER_ROWS * draws / (longer * longer)
 
 
 def plan_lasso(shape: Shape, rho: float, n_records: float, *, long_rows: bool) -> LassoPlan:
     """Choose how columns are found and refitted, with `rho` of zCDP left."""
-    most, task = shape.most_vertices, shape.task
-    start = CALIBRATION_SHARE if shape.from_prior else 0.0
-    calibration = start or task.calibration
+    most, start = shape.most_vertices, CALIBRATION_SHARE if shape.from_prior else 0.0
     finding = rho * (1.0 - _REFIT_SHARE - start)
     findable = columns_to_be_found(finding, n_records, shape.n_coordinates)
-    draws = most and (long_rows or math.isinf(rho) or not shape.most_kept)
-    if not draws:
-        return LassoPlan(
-            n_vertices=0,
-            refit_share=1.0,
-            l1_radius=0.0,
-            refit_calibration=calibration,
-            refit_start=start,
-            n_kept=min(shape.most_kept, max(shape.length, findable)),
-        )
-    n_vertices = most if shape.asked else max(1, min(most, findable))
-    return LassoPlan(
-        n_vertices,
-        refit_share=_REFIT_SHARE,
-        # A vertex weighs radius * 2 / (t0 + ...) each.
-        l1_radius=task.column_step / math.sqrt(n_vertices) * (n_vertices + LATE_START) / 2.0,
-        refit_calibration=calibration / _REFIT_SHARE,
-        start_share=start,
-    )
+    if most and (long_rows or math.isinf(rho) or not shape.most_kept):
+        n_vertices = most if shape.asked else max(1, min(most, findable))
+        return LassoPlan(n_vertices, 0, start)
+    return LassoPlan(0, min(shape.most_kept, max(shape.length, findable)), start)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,33 +211,30 @@ class Lasso(Method):
 
     def shape(self, task: Task, n_features: int) -> Shape:
         """Return the public facts that settings follow from."""
-        bound = task.residual_bound(private=self.is_private)
         return Shape(
             task,
             n_features,
             self.max_weights,
-            longer=task.norm_bound(bound) / bound,
-            from_prior=self.from_prior,
+            task.residual_bound(private=self.is_private),
+            self.from_prior,
             mixes=self.learn_geometry is not None and self.is_private,
         )
-
-    def settings(self, shape: Shape, budget: Budget, released: Released) -> LassoPlan:
-        """Choose what the parameters leave open, once records and long rows are counted."""
-        rho = self._left(shape, released) * budget.mu * budget.mu / 2.0
-        measured = released.last(RowSize)
-        long_rows = measured is not None and measured.part > 0.5
-        return plan_lasso(shape, rho, counted_of(released).total, long_rows=long_rows)
-
-    def _left(self, shape: Shape, released: Released) -> float:
-        """Return the share of the budget that counting records and long rows leaves."""
-        counting = released.entries[: 1 + shape.measures_rows]
-        return 1.0 - math.fsum(entry.share for entry in counting)
 
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:  # noqa: ARG002
         """Count, draw columns or keep them by gradients, refit and calibrate."""
         shape = self.shape(task, n_features)
-        selection, descent = self._selection(shape), self._descent(shape)
-        phases = [count(task, selection.loss)]
+        loss = task.vertex_loss(shape.bound)
+        descent = Descent(
+            course=partial(self._course, shape),
+            fit_intercept=self.fit_intercept,
+            norm_bound=None,
+            from_prior=self.from_prior,
+            n_columns=n_features,
+            loss=task.refit_loss(loss),
+            geometry=self.geometry if shape.mixes else None,
+        )
+        selection = Selection(descent, self.feature_bound, shape.most_vertices, loss)
+        phases = [count(task, loss)]
         calibrates = task.calibration > 0.0 or self.from_prior
         draws = shape.most_vertices > 0
         if shape.measures_rows:
@@ -272,16 +252,42 @@ class Lasso(Method):
 
         return Plan(tuple(phases), lay_out)
 
-    def _loss(self, task: Task, released: Released) -> Any:
-        """Return the loss, whose margins start at the balance of the classes."""
-        bound = task.residual_bound(private=self.is_private)
-        first_loss = task.vertex_loss(bound)
+    def _course(self, shape: Shape, released: Released, budget: Budget) -> Course:
+        """Choose what the parameters leave open, once records and long rows are counted."""
+        task, counted, measured = shape.task, counted_of(released), released.last(RowSize)
+        counting = released.entries[: 1 + shape.measures_rows]
+        left = 1.0 - math.fsum(entry.share for entry in counting)
+        rho, total = left * budget.mu * budget.mu / 2.0, counted.total
+        long_rows = measured is not None and measured.part > 0.5
+        plan = plan_lasso(shape, rho, total, long_rows=long_rows)
+        loss = task.vertex_loss(shape.bound)
         # A prior has intercepts of its own.
-        if not self.fit_intercept or self.from_prior:
-            return first_loss
-        counted = counted_of(released)
-        offset = first_loss.starting_offset(counted.counts, counted.deviation)
-        return task.vertex_loss(bound, offset)
+        if self.fit_intercept and not self.from_prior:
+            offset = loss.starting_offset(counted.counts, counted.deviation)
+            loss = task.vertex_loss(shape.bound, offset)
+        drawn, start, size = None, plan.start_share, shape.n_features
+        if plan.n_vertices:
+            # A vertex weighs radius * 2 / (t0 + ...) each.
+            weight = task.column_step / math.sqrt(plan.n_vertices)
+            radius = weight * (plan.n_vertices + LATE_START) / 2.0
+            shares = left * plan.vertex_share, left * start
+            drawn, start = Columns(loss, plan.n_vertices, radius, *shares), 0.0
+        if (columns := released.drawn_columns) is not None:
+            size = int(columns.size)
+        refit_loss, share = task.refit_loss(loss), left * plan.refit_share
+        bent = refit_loss.curvature * total * budget.mu_of(share) / budget.moved_by(refit_loss)
+        learnt = LEARNT_OF_FEW if size < shape.n_features or plan.n_kept else LEARNT
+        return Course(
+            refit_loss,
+            weight=max(1.0, total),
+            n_records=max(1.0, total),
+            share=share,
+            stages=plan.stages(shape, size, bent, mixed=released.mix is not None),
+            calibration=(plan.start_share or task.calibration) / plan.refit_share,
+            start=start,
+            learnt=LEARNT_WITH_DIRECTIONS if shape.mixes else learnt,
+            drawn=drawn,
+        )
 
     def _longest_rows(self, shape: Shape, released: Released, budget: Budget) -> float:
         """Return the length of rows from which on columns are drawn."""
@@ -293,64 +299,3 @@ class Lasso(Method):
         square = row_limit(shape, drawn)
         # No row of entries within the bound is longer than one of all columns.
         return self.feature_bound * math.sqrt(square) if square < shape.n_features else math.inf
-
-    def _selection(self, shape: Shape) -> Selection:
-        """Return the public parameters of drawing columns."""
-        task = shape.task
-        loss = task.vertex_loss(task.residual_bound(private=self.is_private))
-
-        def columns(released: Released, budget: Budget) -> Columns | None:
-            plan, left = self.settings(shape, budget, released), self._left(shape, released)
-            if not plan.n_vertices:
-                return None
-            return Columns(
-                loss=self._loss(task, released),
-                n_records=counted_of(released).total,
-                n_vertices=plan.n_vertices,
-                radius=plan.l1_radius,
-                share=left * plan.vertex_share,
-                start=left * plan.start_share,
-            )
-
-        return Selection(
-            columns=columns,
-            feature_bound=self.feature_bound,
-            fit_intercept=self.fit_intercept,
-            most_vertices=shape.most_vertices,
-            loss=loss,
-            joint_loss=task.refit_loss(loss),
-        )
-
-    def _descent(self, shape: Shape) -> Descent:
-        """Return the public parameters of the gradients on the columns that are kept."""
-        task, n_features = shape.task, shape.n_features
-        first_loss = task.vertex_loss(task.residual_bound(private=self.is_private))
-
-        def course(released: Released, budget: Budget) -> Course:
-            total, drawn = counted_of(released).total, released.drawn_columns
-            plan = self.settings(shape, budget, released)
-            loss = task.refit_loss(self._loss(task, released))
-            share = self._left(shape, released) * plan.refit_share
-            size = n_features if drawn is None else int(drawn.size)
-            bent = loss.curvature * total * budget.mu_of(share) / budget.moved_by(loss)
-            learnt = LEARNT_OF_FEW if size < n_features or plan.n_kept else LEARNT
-            return Course(
-                loss,
-                weight=max(1.0, total),
-                n_records=max(1.0, total),
-                share=share,
-                stages=plan.stages(shape, size, bent, mixed=released.mix is not None),
-                calibration=plan.refit_calibration,
-                start=plan.refit_start,
-                learnt=LEARNT_WITH_DIRECTIONS if shape.mixes else learnt,
-            )
-
-        return Descent(
-            course=course,
-            fit_intercept=self.fit_intercept,
-            norm_bound=None,
-            from_prior=self.from_prior,
-            n_columns=n_features,
-            loss=task.refit_loss(first_loss),
-            geometry=self.geometry if shape.mixes else None,
-        )

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,19 @@ from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.parameters import check_records, share_bits
 
 
+class Columns(NamedTuple):
+    """How many columns are drawn, with which shares; `loss` starts at the balance of the classes.
+
+    `start`: share of the slope of a public model.
+    """
+
+    loss: Any
+    n_vertices: int
+    radius: float
+    share: float
+    start: float
+
+
 @dataclass(frozen=True)
 class Course:
     """What the gradient phases of a fit share, once the records are counted.
@@ -29,6 +42,7 @@ class Course:
     `weight`: bound on the sum of the records' weights. `share`: of the budget for all of them;
     `calibration`, `start` and `pairs` are parts of it. `stages`: None for a run that is left out.
     `learnt`: see `part_taken`. `constant`, shape (K,): the margins that the first run starts from.
+    `drawn`: columns that are drawn before the gradients; None for none.
     """
 
     loss: Any
@@ -41,6 +55,7 @@ class Course:
     pairs: float = 0.0
     learnt: float = 0.0
     constant: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    drawn: Columns | None = None
 
     @property
     def runs(self) -> list[Stage]:
@@ -147,9 +162,8 @@ def start(descent: Descent) -> Phase:
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
         rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
-        moved, weight = fit.budget.moved_by(course.loss), course.weight
-        part = part_taken(weight, mu, course.learnt)
-        return started(fit, rows, scaling, weight, part, mu, moved, descent.fit_intercept)
+        moved = fit.budget.moved_by(course.loss)
+        return started(descent, fit, rows, scaling, course.weight, course.learnt, mu, moved)
 
     return course_phase(
         descent,
@@ -171,16 +185,17 @@ def starting_model(fit: Fit, released: Released) -> StartingModel | None:
 
 
 def started(
+    descent: Descent,
     fit: Fit,
     rows: Any,
     scaling: Scaling,
     weight: float,
-    part: float,
+    learnt: float,
     mu: float,
     moved: float,
-    fit_intercept: bool,
 ) -> Started:
     """Release a part of the slope and the constants of the fit's public model."""
+    part = part_taken(weight, mu, learnt)
     slope, *shift = part * find_start(
         rows,
         scaling,
@@ -188,12 +203,12 @@ def started(
         n_records=weight,
         mu=mu,
         sensitivity=moved,
-        fit_intercept=fit_intercept,
+        fit_intercept=descent.fit_intercept,
     )
     return Started(float(slope), np.array(shift), part)
 
 
-def calibration(descent: Descent, n_slopes: int) -> Phase:
+def calibration(descent: Descent) -> Phase:
     """Calibrate the margins of the complete model."""
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release | None:
@@ -224,7 +239,7 @@ def calibration(descent: Descent, n_slopes: int) -> Phase:
         descent,
         "calibration",
         # A variate for each slope and constant, step by step; for two slopes from a prior.
-        CALIBRATION_STEPS * (descent.loss.n_outputs + n_slopes + 1.0),
+        CALIBRATION_STEPS * (descent.loss.n_outputs + descent.loss.n_labels + 1.0),
         lambda course, *_: course.calibration or None,
         make,
         words=weighed if descent.from_prior else CALIBRATION_WORDS,

@@ -62,7 +62,6 @@ def gradient_phases(
     most: Sequence[tuple[int, int]],
     *,
     calibrates: bool,
-    n_slopes: int = 1,
     mixes: bool = False,
     blocks: Blocks = (),
 ) -> tuple[Phase, ...]:
@@ -75,9 +74,9 @@ def gradient_phases(
             phases += [pairs(descent, blocks) if blocks else cut(descent, stage)]
         phases += [row_length(descent, stage)] if descent.from_prior else []
         n_latent = MOST_DIRECTIONS if mixes and not stage else 0
-        taken = gradients(descent, stage, n_steps, n_columns + n_latent, n_slopes)
+        taken = gradients(descent, stage, n_steps, n_columns + n_latent)
         phases += [curvature(descent, stage), taken]
-    phases += [calibration(descent, n_slopes)] if calibrates else []
+    phases += [calibration(descent)] if calibrates else []
     return tuple(phases)
 
 
@@ -100,9 +99,7 @@ def cut(descent: Descent, stage: int) -> Phase:
     return course_phase(descent, "cut", 0.0, lambda *_: 0.0, make)
 
 
-def gradients(
-    descent: Descent, stage: int, most_steps: int, most_columns: int, n_slopes: int = 1
-) -> Phase:
+def gradients(descent: Descent, stage: int, most_steps: int, most_columns: int) -> Phase:
     """Take at most `most_steps` noisy gradients of at most `most_columns` columns."""
 
     def share(budget: Budget, released: Released) -> float:
@@ -128,7 +125,7 @@ def gradients(
         return _Gradients(descent, fit, course, own, released, mixing, mu, snapshot)
 
     n_outputs = descent.loss.n_outputs
-    labels = f", for all {n_outputs:,} labels together" if n_slopes > 1 else ""
+    labels = f", for all {n_outputs:,} labels together" if descent.loss.n_labels > 1 else ""
     return Phase(
         "gradients",
         # A number for each column, the constant entry included, and output.

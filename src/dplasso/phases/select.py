@@ -3,25 +3,25 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.frank_wolfe.rounds import SPREAD, RoundsFrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
-from dplasso.gradient_descent.calibration import LEARNT_OF_FEW, part_taken
+from dplasso.gradient_descent.calibration import LEARNT_OF_FEW
 from dplasso.gradient_descent.energies import SIZE_SHARE, mean_square, total_energy
 from dplasso.gradient_descent.noisy_descent import gradient_unit
-from dplasso.gradient_descent.schedule import CALIBRATION_STEPS, CONSTANT
+from dplasso.gradient_descent.schedule import CALIBRATION_STEPS
 from dplasso.matrix.scaling import Scaling
-from dplasso.matrix.starting import StartingModel
 from dplasso.phases.contract import NOTHING, Fit, Phase, Snapshot, Steps, at_once, deviation_of
 from dplasso.phases.count import counted_of
 from dplasso.phases.course import (
     START_WORDS,
+    Columns,
+    Descent,
     bounds,
     started,
     starting_model,
@@ -29,7 +29,7 @@ from dplasso.phases.course import (
 from dplasso.phases.released import Released
 from dplasso.phases.releases import NO_COLUMNS, Drawn, Release, RowSize
 from dplasso.privacy.budget import Budget, Draws
-from dplasso.privacy.exponential_mechanism import VertexMechanism, vertex_mechanism
+from dplasso.privacy.exponential_mechanism import SelectionRule, vertex_mechanism
 from dplasso.privacy.parameters import share_bits
 from dplasso.privacy.release import drawing_from
 from dplasso.selection.registry import make_selector
@@ -38,50 +38,26 @@ from dplasso.selection.registry import make_selector
 LATE_START = 2**20
 
 
-class Columns(NamedTuple):
-    """How many columns are drawn, once the records are counted; `loss` starts at their balance."""
-
-    loss: Any
-    n_records: float
-    n_vertices: int
-    radius: float
-    share: float
-    start: float
-
-
 @dataclass(frozen=True)
 class Selection:
     """The public parameters of the phases that draw columns.
 
-    `columns`: ``columns(released, budget)``, None where none are drawn. `loss`: that of `Columns`,
-    but for the offset. `joint_loss`: bounds the length of all residuals of a record together.
+    `descent`: those of the refit. `loss`: that of the draws, but for the offset.
     """
 
-    columns: Callable[[Released, Budget], Columns | None]
+    descent: Descent
     feature_bound: float
-    fit_intercept: bool
     most_vertices: int
     loss: Any
-    joint_loss: Any
 
     def share(self, of: Callable[[Columns], float]) -> Callable[[Budget, Released], float]:
         """Return the share of a phase; 0 where no columns are drawn."""
 
         def share(budget: Budget, released: Released) -> float:
-            columns = self.columns(released, budget)
-            return 0.0 if columns is None else of(columns)
+            drawn = self.descent.course(released, budget).drawn
+            return 0.0 if drawn is None else of(drawn)
 
         return share
-
-    def started(self, fit: Fit, released: Released) -> StartingModel | None:
-        """Return the public model that margins start from, as unit rows have it."""
-        prior = starting_model(fit, released)
-        return None if prior is None else replace(prior, constant=self.constant)
-
-    @property
-    def constant(self) -> float:
-        """The constant entry of unit rows; 0 for none."""
-        return CONSTANT if self.fit_intercept else 0.0
 
     def laid_out(self, fit: Fit) -> Any:
         """Return the records laid out for draws; a layout for gradients is dropped."""
@@ -90,10 +66,6 @@ class Selection:
             laid_out = fit.records.laid_out(self.feature_bound, False, fit.threads)
             fit.layouts["vertices"] = laid_out
         return fit.layouts["vertices"]
-
-    def gradient_rows(self, fit: Fit, loss: Any, kept: NDArray[np.int64]) -> Any:
-        """Return the records for slopes and constants."""
-        return self.laid_out(fit).gradients(loss, fit.threads, kept, fit.prior)
 
 
 def row_size(limit: Callable[[Released, Budget], float]) -> Phase:
@@ -128,16 +100,17 @@ def row_size(limit: Callable[[Released, Budget], float]) -> Phase:
 
 def start_of_vertices(selection: Selection) -> Phase:
     """Find how much of the public model the vertices start from."""
+    descent = selection.descent
 
     def make(fit: Fit, released: Released, mu: float) -> Release | None:
-        columns = selection.columns(released, fit.budget)
-        if columns is None:
+        course = descent.course(released, fit.budget)
+        if course.drawn is None:
             return None
-        weight, scaling = max(1.0, columns.n_records), Scaling(NO_COLUMNS, selection.constant, None)
-        rows = selection.gradient_rows(fit, columns.loss, NO_COLUMNS)
-        moved = fit.budget.moved_by(selection.joint_loss)
-        part = part_taken(weight, mu, LEARNT_OF_FEW)
-        return started(fit, rows, scaling, weight, part, mu, moved, selection.fit_intercept)
+        scaling, layout = Scaling(NO_COLUMNS, descent.constant, None), selection.laid_out(fit)
+        # The slope and the constants need no columns.
+        rows = layout.gradients(course.drawn.loss, fit.threads, NO_COLUMNS, fit.prior)
+        moved = fit.budget.moved_by(descent.loss)
+        return started(descent, fit, rows, scaling, course.weight, LEARNT_OF_FEW, mu, moved)
 
     return Phase(
         "start",
@@ -145,7 +118,7 @@ def start_of_vertices(selection: Selection) -> Phase:
         selection.share(lambda columns: columns.start),
         at_once(make),
         START_WORDS,
-        bounds(selection.joint_loss),
+        bounds(descent.loss),
     )
 
 
@@ -153,7 +126,8 @@ def select(selection: Selection) -> Phase:
     """Draw columns in rounds, each column at most once."""
 
     def begin(fit: Fit, released: Released, mu: float, snapshot: Snapshot) -> Steps:
-        columns = selection.columns(released, fit.budget)
+        course = selection.descent.course(released, fit.budget)
+        columns, prior = course.drawn, starting_model(fit, released)
         if columns is None:
             return NOTHING
         steps = RoundSteps(
@@ -163,16 +137,15 @@ def select(selection: Selection) -> Phase:
             n_steps=columns.n_vertices,
             # The weight of each vertex, up to one part in t0 / T.
             vertex_weight=2.0 * columns.radius / (columns.n_vertices + LATE_START),
-            share_bits=share_bits(columns.n_records),
-            start=selection.started(fit, released),
+            share_bits=share_bits(course.n_records),
+            start=prior and replace(prior, constant=selection.descent.constant),
         )
         eps0 = 2.0 * mu / math.sqrt(columns.n_vertices)
         moved = fit.budget.moved(selection.feature_bound * columns.loss.residual_bound)
         rows = selection.laid_out(fit).rows(steps, fit.threads)
         selector = vertex_selector("bucket", vertex_mechanism(eps0, moved), steps, SPREAD)
         run = RoundsFrankWolfe(steps, rows, selector, fit.stream, prefix_of(snapshot))
-        empty = drawn_by(columns.radius, LATE_START, 0.0, columns.loss, fit.n_features)
-        return Vertices(run, empty)
+        return Vertices(run, columns.loss, fit.n_features, columns.radius, LATE_START)
 
     return Phase(
         "vertices",
@@ -186,11 +159,20 @@ def select(selection: Selection) -> Phase:
 
 
 class Vertices:
-    """A run of Frank-Wolfe as the steps of a phase."""
+    """A run of Frank-Wolfe as the steps of a phase; radius, late start and constant as `Drawn`."""
 
-    def __init__(self, run: Any, empty: Callable[[Transcript], Drawn]) -> None:
-        self.run, self.n_steps, self.done, self._empty = run, run.n_steps, run.done, empty
-        self.advance = run.advance
+    def __init__(
+        self,
+        run: Any,
+        loss: Any,
+        n_features: int,
+        radius: float,
+        late_start: int = 0,
+        constant: float = 0.0,
+    ) -> None:
+        self.run, self.n_steps, self.done, self.advance = run, run.n_steps, run.done, run.advance
+        offset = np.zeros(loss.n_outputs) + loss.offset
+        self._public = radius, late_start, constant, offset, n_features
 
     def snapshot(self, done: int) -> Snapshot:
         """Return the vertices drawn so far."""
@@ -199,7 +181,8 @@ class Vertices:
 
     def release(self) -> Release:
         """Return all vertices."""
-        return self._empty(self.run.transcript())
+        drawn = self.run.transcript()
+        return Drawn(drawn.vertex, drawn.sign, *self._public)
 
 
 def prefix_of(snapshot: Snapshot) -> Transcript | None:
@@ -207,23 +190,13 @@ def prefix_of(snapshot: Snapshot) -> Transcript | None:
     return Transcript(snapshot["vertex"], snapshot["sign"]) if snapshot else None
 
 
-def drawn_by(
-    radius: float, late_start: int, constant: float, loss: Any, n_features: int
-) -> Callable[[Transcript], Drawn]:
-    """Return what makes a release of a transcript."""
-    offset = np.zeros(loss.n_outputs) + loss.offset
-    return lambda transcript: Drawn(
-        transcript.vertex, transcript.sign, radius, late_start, constant, offset, n_features
-    )
-
-
 def vertex_selector(
-    kind: str, mechanism: VertexMechanism, problem: Problem | RoundSteps, spread: float = 2.0
+    kind: str, rule: SelectionRule, problem: Problem | RoundSteps, spread: float = 2.0
 ) -> Any:
-    """Return an empty selection structure for this mechanism and problem."""
-    rule = mechanism.rule(problem.unit, spread)
+    """Return an empty selection structure for this rule and problem."""
+    rule = rule.in_units(problem.unit, spread)
     selector = make_selector(kind, problem.n_coordinates, rule)
-    return drawing_from(selector, mechanism.sensitivity * problem.unit)
+    return drawing_from(selector, rule.sensitivity)
 
 
 def vertex_numbers(

@@ -30,44 +30,31 @@ TRUE_SIGN = (
 
 @dataclass(frozen=True)
 class SelectionRule:
-    """The distribution that a selection structure has to draw from.
+    """How vertices are drawn: "exponential", "paper", which is not private, or "none", exact.
 
-    `exponent`: log-weight per fixed-point unit of alpha, infinite for the argmax. `laplace`: scale
-    of the paper's noise. `spread`: how much weights in one group may differ.
+    `exponent`: c, the log-weight per unit of alpha, infinite for the argmax. `laplace`: scale of
+    the paper's noise. `sensitivity`: how far a record moves alpha. `spread`: how much weights in
+    one group may differ.
     """
 
     mechanism: str
     exponent: float
-    laplace: float
+    laplace: float = 0.0
+    sensitivity: float = 0.0
     spread: float = 2.0
 
-
-@dataclass(frozen=True)
-class VertexMechanism:
-    """How vertices are drawn: "exponential", "paper", which is not private, or "none", exact.
-
-    `exponent_scale`: c, the log-weight per unit of alpha, infinite without privacy.
-    `laplace_scale`: of the published step alone.
-    """
-
-    name: str
-    sensitivity: float
-    exponent_scale: float
-    laplace_scale: float = 0.0
-
-    def rule(self, unit: float, spread: float = 2.0) -> SelectionRule:
-        """Return the distribution in fixed-point units, `unit` of them to one of alpha."""
-        return SelectionRule(
-            self.name, self.exponent_scale / unit, self.laplace_scale * unit, spread
-        )
+    def in_units(self, unit: float, spread: float = 2.0) -> "SelectionRule":
+        """Return the rule for alpha in fixed point, `unit` to one."""
+        scales = self.exponent / unit, self.laplace * unit, self.sensitivity * unit
+        return SelectionRule(self.mechanism, *scales, spread)
 
 
-def vertex_mechanism(eps0: float, sensitivity: float) -> VertexMechanism:
-    """Return the mechanism whose draws are accounted as `eps0`-bounded-range; infinite: exact."""
+def vertex_mechanism(eps0: float, sensitivity: float) -> SelectionRule:
+    """Return the rule whose draws are accounted as `eps0`-bounded-range; infinite: exact."""
     if math.isinf(eps0):
-        return VertexMechanism("none", sensitivity, math.inf)
+        return SelectionRule("none", math.inf, sensitivity=sensitivity)
     scale = eps0 * (1.0 - EXPONENT_SLACK) / (2.0 * sensitivity)
-    return VertexMechanism("exponential", sensitivity, scale)
+    return SelectionRule("exponential", scale, sensitivity=sensitivity)
 
 
 def paper_mechanism(
@@ -77,15 +64,15 @@ def paper_mechanism(
     l1_radius: float,
     n_records: int,
     sensitivity: float,
-) -> VertexMechanism:
+) -> SelectionRule:
     """Return the scales published in arXiv 2310.19978, with Lipschitz constant L = 1.
 
     Algorithm 2, line 5: N epsilon / (2 lambda sqrt(8 T log(1/delta))). Algorithm 1, line 8: lambda
     sqrt(8 T log(1/delta)) / (N epsilon).
     """
     root, loss = math.sqrt(8.0 * n_iter * -math.log(delta)), n_records * epsilon
-    scales = loss / (2.0 * l1_radius * root), l1_radius * root / loss
-    return VertexMechanism("paper", sensitivity, *scales)
+    exponent, laplace = loss / (2.0 * l1_radius * root), l1_radius * root / loss
+    return SelectionRule("paper", exponent, laplace, sensitivity)
 
 
 def sampling_delta_of(eps0: float, n_iter: int) -> float:
