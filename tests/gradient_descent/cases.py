@@ -3,8 +3,8 @@
 import numpy as np
 import scipy.sparse as sp
 
-from dplasso.gradient_descent.gradient_rows import GradientPart
 from dplasso.gradient_descent.noisy_descent import NoisyGradientDescent, gradient_unit
+from dplasso.gradient_descent.steps import GradientPart
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import Targets, targets_of
 from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, constant_entry

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dplasso.gradient_descent.gradient_rows import GradientPart, build_gradient_rows
+from dplasso.gradient_descent.gradient_rows import build_gradient_rows
 from dplasso.gradient_descent.margins import LinearModel
 from dplasso.gradient_descent.steps import (
+    GradientPart,
     halve_contributions,
     tile_gradient_vectors,
     tile_gradients,

@@ -18,12 +18,15 @@ from dplasso.frank_wolfe.column_gradients import (
 )
 from dplasso.frank_wolfe.gradient import share_units
 from dplasso.frank_wolfe.problem import Problem
+from dplasso.frank_wolfe.reports import take_changes
 from dplasso.frank_wolfe.sparse import step_numbers, step_rows, work_through
 from dplasso.frank_wolfe.state import BLOCK_ROWS, SparseState, new_scratch
 from dplasso.matrix.orientations import Column, refuse_damage
 from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import Threads, cut
 from dplasso.selection.contract import NOTHING_REPORTED
+
+_EVERY = np.zeros(0, dtype=np.int64)
 
 Notes = tuple[NDArray[np.int64], NDArray[np.int64], int]
 
@@ -143,8 +146,10 @@ def _take_sums(
         changed, before = np.empty((2, size), dtype=np.int64)
         for others in sums[:-1]:
             _add_up(sums[-1], others, first, last)
-        count = _take(alpha, sums[-1], first, last, afresh, shift, changed, before)
-        return changed[:count], before[:count]
+        total = sums[-1][first:last]
+        count = take_changes(alpha[first:last], _EVERY, total, afresh, shift, changed, before)
+        total[:] = 0
+        return changed[:count] + first, before[:count]
 
     notes = threads.run(some)
     changed, before = (np.concatenate(parts) for parts in zip(*notes, strict=True))
@@ -166,19 +171,3 @@ def _add_up(total, more, first, last):
     for k in range(first, last):
         total[k] += more[k]
         more[k] = 0
-
-
-@kernel
-def _take(alpha, sums, first, last, afresh, shift, changed, before):
-    """Change a part of alpha and note what the selector may need; return the number of notes."""
-    count = 0
-    for k in range(first, last):
-        was = alpha[k]
-        now = sums[k] if afresh else was + sums[k]
-        alpha[k] = now
-        sums[k] = 0
-        if shift != NOTHING_REPORTED and (was ^ now) >> shift:
-            changed[count] = k
-            before[count] = was
-            count += 1
-    return count

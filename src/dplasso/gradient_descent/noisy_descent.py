@@ -1,6 +1,7 @@
 """Noisy gradient descent as a solver that takes its steps in chunks."""
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -85,24 +86,20 @@ class NoisyGradientDescent:
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1."""
         for step in range(first, last + 1):
-            self._step(step)
+            self._part.begin(self.weights)
+            self._threads.run(partial(self._update, step))
 
-    def _step(self, step: int) -> None:
+    def _update(self, step: int, t: int) -> None:
+        """Update the weights of the blocks of thread t by their noisy gradients."""
         schedule = self.schedule
-        averaging = step >= schedule.first_averaged
-        self._part.begin(self.weights)
-
-        def some(t: int) -> None:
-            for number in range(t, len(self._blocks), self._threads.count):
-                begin, end = self._blocks[number]
-                totals = self._part.sums(begin, end)
-                release(totals, schedule.sensitivity * self._unit, self._noise[number][step - 1])
-                span = slice(begin * self.n_outputs, end * self.n_outputs)
-                averaged = self.averaged[span] if averaging else None
-                state = self.velocity[span], self.weights[span], averaged
-                update(totals, self._unit, schedule.momentum, self._steps[begin:end], *state)
-
-        self._threads.run(some)
+        for number in range(t, len(self._blocks), self._threads.count):
+            begin, end = self._blocks[number]
+            totals = self._part.sums(begin, end)
+            release(totals, schedule.sensitivity * self._unit, self._noise[number][step - 1])
+            span = slice(begin * self.n_outputs, end * self.n_outputs)
+            averaged = self.averaged[span] if step >= schedule.first_averaged else None
+            state = self.velocity[span], self.weights[span], averaged
+            update(totals, self._unit, schedule.momentum, self._steps[begin:end], *state)
 
     def average(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the averages of the last iterates: weights, shape (D, K), and constants."""

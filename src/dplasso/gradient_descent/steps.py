@@ -18,16 +18,18 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from dplasso.losses.contract import gradient, residual_vector
-from dplasso.losses.targets import offset_of, weight_of
+from dplasso.losses.targets import Targets, offset_of, weight_of
 from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, SCALES
 from dplasso.matrix.tiles import column_of, entries_ahead, prefetched, row_of, tile_entries
 from dplasso.matrix.unit_rows import UnitRows
 from dplasso.privacy.share import share
 from dplasso.runtime.compilation import kernel
-from dplasso.runtime.threads import Threads, even_parts
+from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts
 
 # Rows whose residuals are computed together, entries that are added up in one loop.
 _ROWS, _ENTRIES = 256, 1024
+# The largest whole number that a record may contribute before it is halved.
+_MOST = 2.0**62
 
 
 @kernel
@@ -256,19 +258,29 @@ def _update_each(totals, inverse, momentum, steps, velocity, weights):
         weights[k] -= steps[k] * velocity[k]
 
 
-class InTiles:
-    """Both passes over the entries, by threads: products with weights, and sums by columns.
+class GradientPart:
+    """Rows that sum their gradients by threads; coordinate ``j K + k`` is column j and output k.
 
-    `row_edges`: first row of each thread, and the end. `scaled`: K numbers per row.
+    A step passes through the entries twice: products with weights, and sums by columns.
     """
 
-    def __init__(self, data: UnitRows, n_outputs: int, threads: Threads) -> None:
-        tiles = data.tiles
-        self._tiles, self._halvings = tiles, data.scale_exponents
-        self._n_outputs, self._threads = n_outputs, threads
-        self._shape = (-1,) if n_outputs == 1 else (-1, n_outputs)
+    def __init__(
+        self,
+        data: UnitRows,
+        loss: Any,
+        targets: Targets,
+        unit: float,
+        *,
+        threads: Threads = ONE_THREAD,
+    ) -> None:
+        tiles, self.n_outputs = data.tiles, loss.n_outputs
+        self._data, self._loss, self._targets, self._threads = data, loss, targets, threads
+        self._shape = (-1,) if self.n_outputs == 1 else (-1, self.n_outputs)
+        self._totals = np.zeros(data.n_coordinates * self.n_outputs, dtype=np.int64)
+        # Unscaled entries may exceed those of the unit row by the column's scale exponent.
+        limit, n_halvings = loss.residual_bound * unit, int(data.scale_exponents.max(initial=0))
+        self._units = unit, limit, min(limit * 2.0**n_halvings, _MOST)
         self._chunks = even_parts(np.append(tiles.bounds[:, 0], tiles.places.size), threads.count)
-        self.row_edges = tiles.row_edges[self._chunks]
         # In blocks with a large part of all entries each thread sums some rows. The other blocks
         # are divided among the threads.
         sizes = np.diff(tiles.bounds).sum(axis=0)
@@ -277,42 +289,52 @@ class InTiles:
         edges = even_parts(np.cumsum(np.append(0, sizes[others])), threads.count)
         self._others = [others[slice(*span)] for span in pairwise(edges)]
         # If all entries are equal: contributions of the rows at each scale exponent of a column.
-        count = 1 if tiles.values.size else 1 + int(data.scale_exponents.max(initial=0))
-        self._levels = np.empty((count, data.factor.size * n_outputs), dtype=np.int64)
-        self.scaled = self._levels[0].view(np.float64)
-        self._ahead = (entries_ahead(tiles, scaled=count > 1),) if n_outputs == 1 else ()
+        count = 1 if tiles.values.size else 1 + n_halvings
+        self._levels = np.empty((count, data.factor.size * self.n_outputs), dtype=np.int64)
+        self._ahead = (entries_ahead(tiles, scaled=count > 1),) if self.n_outputs == 1 else ()
 
-    def multiply(self, t: int, weights: NDArray[np.float64]) -> None:
-        """Set `scaled` to the products of the rows of thread t with the weights."""
-        first, last = self._n_outputs * self.row_edges[t : t + 2]
-        self.scaled[first:last] = 0.0
-        multiply = tile_products if self._n_outputs == 1 else tile_product_vectors
-        chunks, arrays = self._chunks[t : t + 2], (weights, self.scaled)
-        multiply(
-            self._tiles, *chunks, *(array.reshape(self._shape) for array in arrays), *self._ahead
-        )
+    def begin(self, weights: NDArray[np.float64]) -> None:
+        """Compute the gradient sums, which `sums` returns in slices."""
+        data, n_outputs, (_, limit, _) = self._data, self.n_outputs, self._units
+        multiply: Any = tile_products if n_outputs == 1 else tile_product_vectors
+        pull: Any = row_gradients if n_outputs == 1 else row_gradient_vectors
+        integers, model = self._levels[0].reshape(self._shape), weights.reshape(self._shape)
+        scaled, row_edges = integers.view(np.float64), data.tiles.row_edges[self._chunks]
+        rows = data.factor, data.n_columns, data.constant
+        alike = not data.rows.values.size, float(data.rows.constant)
 
-    def halve(self, t: int, limit: float) -> None:
-        """Halve the contributions of thread t's rows for scaled columns, if entries are equal."""
-        if not self._tiles.values.size:
-            first, last = (self._n_outputs * edge for edge in self.row_edges[t : t + 2])
-            halve_contributions(limit, first, last, self._levels)
+        def residuals(t: int) -> NDArray[np.int64]:
+            first, last = row_edges[t : t + 2]
+            scaled[first:last] = 0.0
+            multiply(data.tiles, *self._chunks[t : t + 2], model, scaled, *self._ahead)
+            totals, some = np.zeros(n_outputs, dtype=np.int64), (first, last, alike)
+            fixed = rows, self._loss, self._targets, model, self._units
+            pull(*fixed, *some, scaled, integers, totals)
+            if not data.tiles.values.size:
+                halve_contributions(limit, n_outputs * first, n_outputs * last, self._levels)
+            return totals
 
-    def add_up(self, limit: float, totals: NDArray[np.int64]) -> None:
+        constants = np.sum(self._threads.run(residuals), axis=0)
+        size = data.n_columns * n_outputs
+        self._add_up(scaled, self._totals[:size].reshape(self._shape))
+        if self._totals.size > size:
+            self._totals[size:] = constants
+
+    def _add_up(self, scaled: NDArray[np.float64], totals: NDArray[np.int64]) -> None:
         """Set `totals` to the column sums of all contributions, K numbers per column."""
-        width, n_chunks = self._tiles.width, self._tiles.bounds.shape[0]
-        add: Any = tile_gradients if self._n_outputs == 1 else tile_gradient_vectors
-        arguments = self._halvings, self.scaled.reshape(self._shape), self._levels, limit
-        totals = totals.reshape(self._shape)
+        tiles, (_, limit, _) = self._data.tiles, self._units
+        width, n_chunks = tiles.width, tiles.bounds.shape[0]
+        add: Any = tile_gradients if self.n_outputs == 1 else tile_gradient_vectors
+        arguments = self._data.scale_exponents, scaled, self._levels, limit
 
         def some(t: int) -> NDArray[np.int64]:
             blocks, chunks = self._others[t], self._chunks[t : t + 2]
             for begin in blocks * width:
                 totals[begin : begin + width] = 0
-            add(self._tiles, blocks, 0, n_chunks, *arguments, totals, blocks * width, *self._ahead)
+            add(tiles, blocks, 0, n_chunks, *arguments, totals, blocks * width, *self._ahead)
             own = np.zeros((self._large.size * width, *totals.shape[1:]), dtype=np.int64)
             begins = np.arange(self._large.size) * width
-            add(self._tiles, self._large, *chunks, *arguments, own, begins, *self._ahead)
+            add(tiles, self._large, *chunks, *arguments, own, begins, *self._ahead)
             return own
 
         parts = self._threads.run(some)
@@ -322,3 +344,12 @@ class InTiles:
             whole[:] = parts[0][own]
             for part in parts[1:]:
                 whole += part[own]
+
+    def sums(self, begin: int, end: int) -> NDArray[np.int64]:
+        """Return the gradient sums of columns `begin` to `end`, K numbers per column."""
+        return self._totals[begin * self.n_outputs : end * self.n_outputs]
+
+    def whole(self, weights: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Compute and return all gradient sums at the given weights."""
+        self.begin(weights)
+        return self._totals

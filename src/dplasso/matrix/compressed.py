@@ -204,7 +204,7 @@ def compress(X: Any, n_threads: int = 1) -> tuple[Compressed, bool]:
     indices = _plain(X.indices)[:n_entries].astype(narrow, copy=False)
     values = _plain(X.data)[:n_entries]
     constant = 0.0
-    if n_entries and all_equal(values, n_threads):
+    if n_entries and all_equal(values):
         constant, values = float(values[0]), values[:0]
     return Compressed(indptr, indices, values, constant), by_rows
 
@@ -283,12 +283,7 @@ def add_duplicates(indptr, indices, values, pointers, columns, sums):
     return place
 
 
-def all_equal(values: NDArray[Any], n_threads: int = 1) -> bool:
+def all_equal(values: NDArray[Any]) -> bool:
     """Return whether all entries are equal, reading no more of them than necessary."""
-
-    def part(t: int) -> bool:
-        starts = range(t * _COMPARED, values.size, n_threads * _COMPARED)
-        return all(bool((values[p : p + _COMPARED] == values[0]).all()) for p in starts)
-
-    with thread_pool(n_threads) as threads:
-        return all(threads.run(part))
+    starts = range(0, values.size, _COMPARED)
+    return all(bool((values[p : p + _COMPARED] == values[0]).all()) for p in starts)

@@ -12,10 +12,12 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.gradient_descent.noisy_descent import gradient_unit
 from dplasso.matrix.starting import StartingModel
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Release
 from dplasso.privacy.budget import Budget, Draws
+from dplasso.privacy.parameters import share_bits
 from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.privacy.release import Gaussian, release
 from dplasso.privacy.statement import StatedRelease
@@ -72,6 +74,11 @@ class Fit:
 def deviation_of(moved: float, mu: float) -> float:
     """Return the standard deviation of the noise in a sum that moves by `moved`; 0 for none."""
     return moved / mu if moved else 0.0
+
+
+def unit_of(bound: float, moved: float, mu: float, n_records: float) -> float:
+    """Return the units per unit of a sum to which a record adds at most `bound`."""
+    return gradient_unit(bound, deviation_of(moved, mu), share_bits(n_records))
 
 
 @dataclass(frozen=True)

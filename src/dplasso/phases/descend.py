@@ -23,7 +23,7 @@ from dplasso.gradient_descent.noisy_descent import NoisyGradientDescent, gradien
 from dplasso.gradient_descent.schedule import CONSTANT, Schedule, Stage, further, schedule_for
 from dplasso.matrix.geometry import MOST_DIRECTIONS, Geometry, unmixed
 from dplasso.matrix.scaling import Mix, constant_entry
-from dplasso.phases.contract import NOTHING, Fit, Phase, Snapshot, Steps, deviation_of
+from dplasso.phases.contract import NOTHING, Fit, Phase, Snapshot, Steps, deviation_of, unit_of
 from dplasso.phases.course import (
     Course,
     Descent,
@@ -274,7 +274,7 @@ def _energies(
 ) -> tuple[NDArray[np.int64], float]:
     """Release a statistic of the energies; return it and its unit, a record's L2 bound."""
     moved = fit.budget.moved_by_features(1.0)
-    unit = gradient_unit(1.0, deviation_of(moved, mu), share_bits(course.n_records))
+    unit = unit_of(1.0, moved, mu, course.n_records)
     rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
     totals = statistic(rows.energies(scaling._replace(length=1.0), unit, loads))
     return fit.release(totals, moved, mu, unit), unit

@@ -11,15 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from dplasso.gradient_descent.noisy_descent import gradient_unit
 from dplasso.matrix.geometry import ALONG, FEWEST_DIRECTIONS, LEADING, Geometry
 from dplasso.matrix.scaling import Mix, Scaling
-from dplasso.phases.contract import Fit, Phase, deviation_of
+from dplasso.phases.contract import Fit, Phase, deviation_of, unit_of
 from dplasso.phases.course import Course, Descent, bounds, course_phase
 from dplasso.phases.released import Released
 from dplasso.phases.releases import NO_COLUMNS, Mixed
 from dplasso.privacy.budget import Budget
-from dplasso.privacy.parameters import share_bits
 
 # Shares of the budget for the gradient and, at most, for the count of records along the directions.
 # A smaller count share is enough if the overlap has this standard deviation.
@@ -89,10 +87,9 @@ def _overlap(
     """Release the overlap with a budget of `mu`; return its standard deviation too."""
     usual = geometry.along * course.n_records
     moved = fit.budget.moved_by_features(1.0)
-    deviation = deviation_of(moved, mu)
-    unit = gradient_unit(1.0, deviation, share_bits(course.n_records))
+    unit = unit_of(1.0, moved, mu, course.n_records)
     count = fit.release(latent.count_along(ALONG, unit), moved, mu, unit)
-    return float(count[0]) / unit / usual, deviation / usual
+    return float(count[0]) / unit / usual, deviation_of(moved, mu) / usual
 
 
 def mix(descent: Descent) -> Phase:
@@ -118,8 +115,7 @@ def mix(descent: Descent) -> Phase:
         overlap, noise = _overlap(fit, latent, geometry, course, mu * math.sqrt(counting))
         mu *= math.sqrt(1.0 - counting)
         moved = fit.budget.moved_by(course.loss)
-        deviation = deviation_of(moved, mu)
-        unit = gradient_unit(bound, deviation, share_bits(course.n_records))
+        deviation, unit = deviation_of(moved, mu), unit_of(bound, moved, mu, course.n_records)
         totals = latent.part(scaling, unit).whole(np.zeros(leading * n_outputs))
         gradient = fit.release(totals, moved, mu, unit) / unit
         squares = float(gradient @ gradient) - totals.size * deviation**2

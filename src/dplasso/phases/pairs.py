@@ -15,13 +15,11 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from dplasso.gradient_descent.margins import LinearModel
-from dplasso.gradient_descent.noisy_descent import gradient_unit
 from dplasso.gradient_descent.schedule import Stage
-from dplasso.phases.contract import Fit, Phase, deviation_of
+from dplasso.phases.contract import Fit, Phase, deviation_of, unit_of
 from dplasso.phases.course import Course, Descent, bounds, course_phase
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Descended, Paired
-from dplasso.privacy.parameters import share_bits
 
 # Share of the budget for the gradient of the pairs, and part of the rest for single columns alone.
 PAIRS_SHARE, _BEFORE = 0.1, 0.5
@@ -65,10 +63,10 @@ def pairs(descent: Descent, blocks: Blocks) -> Phase:
         columns = np.union1d(descended.columns, paired)
         own = np.searchsorted(columns, descended.columns)
         model = LinearModel(descended.weights, descended.intercept, scaling._replace(kept=own))
-        loss, n_records = course.loss, course.n_records
+        loss = course.loss
         moved, places = fit.budget.moved_by(loss), np.searchsorted(columns, paired)
         deviation = deviation_of(moved, mu)
-        unit = gradient_unit(loss.residual_bound, deviation, share_bits(n_records))
+        unit = unit_of(loss.residual_bound, moved, mu, course.n_records)
         rows = fit.records.gradients(loss, fit.threads, columns)
         totals = rows.gradient_beside(model, places, unit)
         gradient = fit.release(totals, moved, mu, unit).reshape(-1, loss.n_outputs) / unit

@@ -13,10 +13,9 @@ from dplasso.frank_wolfe.rounds import SPREAD, RoundsFrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.gradient_descent.calibration import LEARNT_OF_FEW
 from dplasso.gradient_descent.energies import SIZE_SHARE, mean_square, total_energy
-from dplasso.gradient_descent.noisy_descent import gradient_unit
 from dplasso.gradient_descent.schedule import CALIBRATION_STEPS
 from dplasso.matrix.scaling import Scaling
-from dplasso.phases.contract import NOTHING, Fit, Phase, Snapshot, Steps, at_once, deviation_of
+from dplasso.phases.contract import NOTHING, Fit, Phase, Snapshot, Steps, at_once, unit_of
 from dplasso.phases.count import counted_of
 from dplasso.phases.course import (
     START_WORDS,
@@ -80,7 +79,7 @@ def row_size(limit: Callable[[Released, Budget], float]) -> Phase:
             return None
         n_records = counted_of(released).total
         moved = fit.budget.moved_by_features(1.0)
-        unit = gradient_unit(1.0, deviation_of(moved, mu), share_bits(n_records))
+        unit = unit_of(1.0, moved, mu, n_records)
         rows = fit.layouts["gradients"]
         # Rows exactly as long as the limit release one half.
         counted = Scaling(NO_COLUMNS, 0.0, math.sqrt(2.0) * longest)
