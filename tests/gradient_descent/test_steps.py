@@ -247,7 +247,7 @@ def test_threads_divide_the_entries_where_columns_differ_in_length(loss, monkeyp
                 data = unit_rows(X, *given, n_outputs=n_outputs)
                 part = GradientPart(data, loss, targets, 2.0**40, threads=used)
                 found.append(part.whole(weights.ravel()).tolist())
-                large, others = part._entries._large, part._entries._others
+                large, others = part._large, part._others
                 assert (0 in large) == (used is threads)
                 assert np.concatenate(others).size + large.size == {1: 2, 4: 5}[n_outputs]
     assert all(one == found[0] for one in found)
