@@ -11,7 +11,7 @@ from dplasso.errors import DataError
 from dplasso.frank_wolfe import round_part
 from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
 from dplasso.frank_wolfe.rounds import LARGEST_ROUND, ROUNDS, RoundsFrankWolfe, round_end
-from dplasso.frank_wolfe.transcript import NO_VERTICES, Transcript
+from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.losses.contract import residual_vector
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import ClippedMultinomial
@@ -178,7 +178,7 @@ def test_the_steepest_columns_left_are_taken_round_by_round(loss):
         taken = (
             Transcript(*(np.array([one[k] for one in expected]) for k in (0, 1)))
             if first
-            else NO_VERTICES
+            else Transcript(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int8))
         )
         _, alpha = gradients(X, labels, steps, (taken.vertex, taken.sign))
         alpha[taken.vertex] = 0

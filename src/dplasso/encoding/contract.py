@@ -291,13 +291,18 @@ class Coded(Part):
         @property
         def codes(self) -> int: ...
         def codes_of(self, table: TableColumns, column: str) -> Codes: ...
-        def code_names(self, codes: Codes, column: str) -> list[str]: ...
+        def values_of(self, column: str) -> list[str]: ...
 
     def width(self, coded: CodedOf) -> int:
         return self.codes
 
     def names(self, coded: CodedOf, columns: Codes) -> list[str]:
         return self.code_names(columns, self.columns[0])
+
+    def code_names(self, codes: Codes, column: str) -> list[str]:
+        """Return the names of some codes, from `values_of`: those of all values in their order."""
+        shown = [*self.values_of(column), f"{column} (missing)"]
+        return [shown[code] for code in codes.tolist()]
 
     def entries(self, coded: CodedOf, table: TableColumns, offset: int) -> Iterator[Slot]:
         yield Slot.of(table.codes(self, self.columns[0]), offset)

@@ -99,9 +99,8 @@ class Levels(OfOneColumn, Coded):
         shown = [name for level in self.levels for name in self._names(level)]
         return [[*shown, f"{self.column} (missing)"][column] for column in columns.tolist()]
 
-    def code_names(self, codes: Codes, column: str) -> list[str]:
-        shown = [*self._names(self.levels[0]), f"{self.column} (missing)"]
-        return [shown[code] for code in codes.tolist()]
+    def values_of(self, column: str) -> list[str]:
+        return self._names(self.levels[0])
 
     def _names(self, level: int) -> list[str]:
         return interval_names(self.column, self.edges(level)[1:-1])

@@ -76,13 +76,12 @@ class Categories(OfOneColumn, Coded):
     def codes(self) -> int:
         return len(self.categories) + (self.unknown == "column") + self.own_missing
 
-    def code_names(self, codes: Codes, column: str) -> list[str]:
+    def values_of(self, column: str) -> list[str]:
         shown = [
             f"{column}={lowered(category) if isinstance(category, bool) else category}"
             for category in self.categories
         ]
-        shown += [f"{column} (unknown)"] * (self.unknown == "column") + [f"{column} (missing)"]
-        return [shown[code] for code in codes.tolist()]
+        return shown + [f"{column} (unknown)"] * (self.unknown == "column")
 
     def codes_of(self, table: TableColumns, column: str) -> Codes:
         words, codes = table.words(column, self.missing, self.categories)
@@ -118,9 +117,8 @@ class Bins(OfOneColumn, Coded):
     def codes(self) -> int:
         return len(self.edges) + 1 + self.own_missing
 
-    def code_names(self, codes: Codes, column: str) -> list[str]:
-        shown = [*interval_names(self.column, self.edges), f"{self.column} (missing)"]
-        return [shown[code] for code in codes.tolist()]
+    def values_of(self, column: str) -> list[str]:
+        return interval_names(column, self.edges)
 
     def codes_of(self, table: TableColumns, column: str) -> Codes:
         numbers = table.numbers(column, self.missing)
@@ -342,7 +340,8 @@ class Date(OfOneColumn, Coded):
         about = f"the date in column {self.column!r}"
         if self.take not in _TAKEN:
             raise ValueError(f"take of {about} must be one of {', '.join(_TAKEN)}: {self.take!r}")
-        object.__setattr__(self, "edges", () if self._names else self._bins.edges)
+        edges = () if self._names else _checked_edges(f"{self.take}({self.column})", self.edges)
+        object.__setattr__(self, "edges", edges)
         try:
             read = datetime.strptime(_TRIED_DATE.strftime(self.format), self.format)
         except (TypeError, ValueError):
@@ -356,18 +355,15 @@ class Date(OfOneColumn, Coded):
         return _NAMED.get(self.take, ())
 
     @property
-    def _bins(self) -> Bins:
-        return Bins(f"{self.take}({self.column})", self.edges, self.missing)
-
-    @property
     def codes(self) -> int:
-        return len(self._names) + self.own_missing if self._names else self._bins.codes
+        return (len(self._names) or len(self.edges) + 1) + self.own_missing
 
     def code_names(self, codes: Codes, column: str) -> list[str]:
-        if not self._names:
-            return self._bins.code_names(codes, column)
-        shown = [f"{self.take}({column})={name}" for name in self._names]
-        return [[*shown, f"{self.take}({column}) (missing)"][code] for code in codes.tolist()]
+        return super().code_names(codes, f"{self.take}({column})")
+
+    def values_of(self, column: str) -> list[str]:
+        named = [f"{column}={name}" for name in self._names]
+        return named or interval_names(column, self.edges)
 
     def codes_of(self, table: TableColumns, column: str) -> Codes:
         days: Any = table.dates(column, self.format, self.missing)

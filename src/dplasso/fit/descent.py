@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-from scipy.sparse import csr_array
+import numpy as np
 
 from dplasso.encoding.origin import one_hot_groups
 from dplasso.errors import ParameterError
 from dplasso.fit.method import Method, checked_count, common_parameters, word_or_number
 from dplasso.fit.named_columns import learn_predictions
-from dplasso.fit.public_knowledge import find_named, scaled_rows
+from dplasso.fit.public_knowledge import find_named
 from dplasso.fit.task import Labels, Task
 from dplasso.gradient_descent.calibration import LEARNT, LEARNT_WITH_DIRECTIONS
 from dplasso.gradient_descent.schedule import (
@@ -41,12 +41,10 @@ _FOLLOWS = 30.0
 class GradientDescent(Method):
     """Parameters of a fit by noisy gradient descent.
 
-    `max_weights`: None for all. `norm_bound`: None for unit rows.
-    `one_hot`: groups with a reference category.
+    `max_weights`: None for all. `one_hot`: groups with a reference category.
     """
 
     max_weights: int | None
-    norm_bound: float | None
     infer: Infer
     one_hot: OneHot = ()
 
@@ -86,9 +84,6 @@ class GradientDescent(Method):
     def loss(self, task: Task) -> Any:
         """Return the loss, whose bound clips no residual at zero weights."""
         return task.gradient_loss(task.gradient_bound(private=self.is_private))
-
-    def as_read(self, rows: csr_array) -> csr_array:
-        return scaled_rows(rows, self.norm_bound, self.fit_intercept, self.n_threads)
 
     def starting(self, task: Task, records: Any) -> Self:
         """Return the method with its prior; ParameterError where no intervals can follow."""
@@ -134,22 +129,23 @@ class GradientDescent(Method):
             if blocks:
                 signal = counted.total * budget.mu_of(share) / budget.moved(1.0)
                 own = stages_with(blocks, own[0], signal, task.n_outputs)
-            public: dict[str, Any] = {
-                "share": share,
-                "pairs": PAIRS_SHARE if blocks and own[1] is not None else 0.0,
-                "stages": own if released.mix is None else with_directions(own),
-                "calibration": calibration,
-                "start": CALIBRATION_SHARE if self.from_prior else 0.0,
-                "learnt": LEARNT if geometry is None else LEARNT_WITH_DIRECTIONS,
-                "n_records": counted.total,
-            }
+            weighted, constant = (loss, counted.total), np.zeros(0)
             if self.targets.is_balanced:
-                return Course(*self._balanced(task, counted), **public)
-            if vertex_loss is None:
-                return Course(loss, counted.total, **public)
-            margins = vertex_loss.starting_offset(counted.counts, counted.deviation)
-            start = beyond(margins, stages[-1].kappa)
-            return Course(loss, counted.total, **public, constant=start)
+                weighted = self._balanced(task, counted)
+            elif vertex_loss is not None:
+                margins = vertex_loss.starting_offset(counted.counts, counted.deviation)
+                constant = beyond(margins, stages[-1].kappa)
+            return Course(
+                *weighted,
+                counted.total,
+                share,
+                own if released.mix is None else with_directions(own),
+                calibration,
+                start=CALIBRATION_SHARE if self.from_prior else 0.0,
+                pairs=PAIRS_SHARE if blocks and own[1] is not None else 0.0,
+                learnt=LEARNT if geometry is None else LEARNT_WITH_DIRECTIONS,
+                constant=constant,
+            )
 
         descent = Descent(
             course=course,
@@ -160,18 +156,14 @@ class GradientDescent(Method):
             loss=loss,
             geometry=geometry,
         )
-
         most_of_each = [(stage.n_steps, stage.n_columns) for stage in stages]
         if blocks:
             most_of_each *= 2
         if mixes and most is not None:
             most_of_each = [(MOST_STEPS, n_features), *most_of_each[1:]]
+        calibrates = calibration > 0.0
         phases = gradient_phases(
-            descent,
-            most_of_each,
-            calibrates=calibration > 0.0,
-            mixes=mixes,
-            blocks=blocks,
+            descent, most_of_each, calibrates=calibrates, mixes=mixes, blocks=blocks
         )
         if chooses and (self.levels or blocks):
             entering = levels(self.levels, n_features, task.n_outputs, columns_of(blocks))

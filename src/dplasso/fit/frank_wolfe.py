@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from scipy.sparse import csr_array
-
 from dplasso.errors import ParameterError
 from dplasso.fit.method import Method, checked_count, common_parameters, word_or_number
 from dplasso.fit.task import Task
@@ -130,10 +128,6 @@ class FrankWolfeLoop(Method):
                 f"`mechanism='paper'` is for two classes; there are {task.n_outputs}"
             )
         return super().knowing(task)
-
-    def as_read(self, rows: csr_array) -> csr_array:
-        """Raise: a public start is for the other estimators."""
-        raise NotImplementedError
 
     def residual_bound(self, task: Task) -> float:
         """Return C, as given or the task's own."""

@@ -12,10 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
-from scipy.sparse import csr_array
-
 from dplasso.fit.method import Method, checked_count, common_parameters
-from dplasso.fit.public_knowledge import scaled_rows
 from dplasso.fit.task import Task
 from dplasso.gradient_descent.calibration import LEARNT, LEARNT_OF_FEW, LEARNT_WITH_DIRECTIONS
 from dplasso.gradient_descent.schedule import (
@@ -206,9 +203,6 @@ class Lasso(Method):
             feature_bound=check_feature_bound(params["feature_bound"]),
         )
 
-    def as_read(self, rows: csr_array) -> csr_array:
-        return scaled_rows(rows, None, self.fit_intercept, self.n_threads)
-
     def shape(self, task: Task, n_features: int) -> Shape:
         """Return the public facts that settings follow from."""
         return Shape(
@@ -227,7 +221,7 @@ class Lasso(Method):
         descent = Descent(
             course=partial(self._course, shape),
             fit_intercept=self.fit_intercept,
-            norm_bound=None,
+            norm_bound=self.norm_bound,
             from_prior=self.from_prior,
             n_columns=n_features,
             loss=task.refit_loss(loss),

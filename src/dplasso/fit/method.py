@@ -9,7 +9,14 @@ from typing import Any, ClassVar, Self
 from scipy.sparse import csr_array
 
 from dplasso.errors import ParameterError
-from dplasso.fit.public_knowledge import PARAMETERS, Learn, Start, geometry_of, start_of
+from dplasso.fit.public_knowledge import (
+    PARAMETERS,
+    Learn,
+    Start,
+    geometry_of,
+    scaled_rows,
+    start_of,
+)
 from dplasso.fit.task import Bounded, Labels, Task, checked_class_weight
 from dplasso.ledger import Ledger, checked_ledger
 from dplasso.matrix.starting import StartingModel, starting_model
@@ -37,6 +44,7 @@ class Method:
 
     `params`: as a model file holds them. `start` and `learn_geometry` make `prior` and `geometry`
     once columns and classes are known. `levels`, `pairs`: columns that may not enter.
+    `norm_bound`: on the rows; None for unit rows.
     """
 
     params: Mapping[str, Any]
@@ -54,6 +62,7 @@ class Method:
     n_records: int | None = None
     levels: Spans = ()
     pairs: Blocks = ()
+    norm_bound: float | None = None
     learn_geometry: Learn | None = None
     # A `Geometry`, or `PublicPredictions` of the columns that `infer` names.
     geometry: Any = None
@@ -112,8 +121,8 @@ class Method:
         return method
 
     def as_read(self, rows: csr_array) -> csr_array:
-        """Return rows as the method's weights act on them: clipped, or scaled."""
-        raise NotImplementedError
+        """Return rows as the method's weights act on them."""
+        return scaled_rows(rows, self.norm_bound, self.fit_intercept, self.n_threads)
 
     @property
     def fitted_share(self) -> float:

@@ -160,10 +160,7 @@ class LocalRecords:
     ) -> GradientRows:
         """Return the records for gradient descent, in the columns that are kept or in all."""
         check_row_count(self.shape[0])
-        columns = None if self.design is None else self.design.columns
-        return build_gradient_rows(
-            self.X, loss, self.targets, threads, kept, columns, prior, self.whole
-        )
+        return build_gradient_rows(self.X, loss, self.targets, threads, kept, prior, self.whole)
 
 
 def local_records(

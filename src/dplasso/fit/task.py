@@ -23,7 +23,6 @@ from dplasso.losses.multinomial import (
     ClippedMultinomial,
     Multinomial,
     norm_bound,
-    residual_norm_at_zero,
 )
 from dplasso.losses.squared import Squared
 
@@ -64,7 +63,7 @@ class Task:
 
     def gradient_bound(self, *, private: bool) -> float:
         """Return the bound on the length of a record's residuals in a dense run."""
-        return self.residual_bound(private=private)
+        return self.norm_bound(self.residual_bound(private=private))
 
     def norm_bound(self, residual_bound: float) -> float:
         """Return the bound on that length that goes with a bound on each residual."""
@@ -153,9 +152,6 @@ class Multiclass(Task):
     def n_outputs(self) -> int:
         return int(self.classes.size)
 
-    def gradient_bound(self, *, private: bool) -> float:
-        return residual_norm_at_zero(self.n_outputs) if private else math.sqrt(2.0)
-
     def norm_bound(self, residual_bound: float) -> float:
         return norm_bound(self.n_outputs, residual_bound)
 
@@ -190,9 +186,9 @@ class ManyLabels(Task):
 
     plain_labels = encode
 
-    def gradient_bound(self, *, private: bool) -> float:
-        # The bound on all labels together; each may reach its own.
-        return math.sqrt(self.n_outputs) * self.residual_bound(private=private)
+    def norm_bound(self, residual_bound: float) -> float:
+        # Each label may reach its own bound.
+        return math.sqrt(self.n_outputs) * residual_bound
 
     def vertex_loss(self, residual_bound: float, offset: Any = None) -> Any:  # noqa: ARG002
         raise ValueError(

@@ -36,21 +36,15 @@ ENTRIES = 256
 Units = tuple[float, float, float]
 
 
-def starting_residuals(problem: Problem) -> NDArray[np.float64]:
-    """Return the residuals at zero weights, shape (N, K)."""
+def starting_alpha(problem: Problem, threads: Threads) -> NDArray[np.int64]:
+    """Return the column gradients at zero weights, output after output."""
     shape = problem.labels.size, problem.loss.n_outputs
     margin, rows = np.zeros(shape, dtype=np.int64), np.arange(shape[0], dtype=np.int32)
-    residual: NDArray[np.float64]
     residual, old, new = np.zeros((3, *shape))
     targets = problem.labels, problem.weights, problem.offsets
     renew_residuals(problem.loss, targets, rows, 0.0, margin, residual, old, new)
-    return residual
-
-
-def starting_alpha(problem: Problem, threads: Threads) -> NDArray[np.int64]:
-    """Return the column gradients at zero weights, output after output."""
-    residuals = np.ascontiguousarray(starting_residuals(problem).T)
-    return gradients_of(problem.design, share_units(problem), residuals, threads)
+    by_output = np.ascontiguousarray(residual.T)
+    return gradients_of(problem.design, share_units(problem), by_output, threads)
 
 
 def gradients_of(

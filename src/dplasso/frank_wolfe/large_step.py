@@ -5,8 +5,6 @@ large part of all contributions changes, alpha is recomputed from the residuals 
 the bits of one thread, because sums of integers do not depend on the order.
 """
 
-from dataclasses import dataclass, field
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,17 +29,6 @@ _EVERY = np.zeros(0, dtype=np.int64)
 Notes = tuple[NDArray[np.int64], NDArray[np.int64], int]
 
 
-@dataclass(frozen=True)
-class LargeSteps:
-    """The resources of large steps.
-
-    `changes`: zero arrays, shape (D,), for the sums of each thread; made when needed.
-    """
-
-    threads: Threads
-    changes: list[NDArray[np.int64]] = field(default_factory=list)
-
-
 def large_rows(problem: Problem) -> int:
     """Return the number of rows above which a step counts as large."""
     mean = max(1.0, problem.design.rows.indices.size / max(1, problem.labels.size))
@@ -51,7 +38,8 @@ def large_rows(problem: Problem) -> int:
 def take_step(
     problem: Problem,
     state: SparseState,
-    large_steps: LargeSteps,
+    threads: Threads,
+    changes: list[NDArray[np.int64]],
     column: Column,
     span: tuple[int, int, int],
     step: int,
@@ -62,9 +50,10 @@ def take_step(
 ) -> Notes:
     """Take the step of `dplasso.frank_wolfe.sparse.step_rows`, with all threads if that is faster.
 
+    `changes`: zero arrays, shape (D,), for the sums of each thread; made when needed.
     `n_looked_at`: rows of the column and rows due. Raises DataError if a store is damaged.
     """
-    threads, n_rows = large_steps.threads, problem.labels.size
+    n_rows = problem.labels.size
     # Expect the part of rows that changed in the last large step.
     part = n_looked_at / max(1, n_rows)
     n_entries, expected = problem.design.rows.indices.size, part * float(state.refreshed_part[0])
@@ -81,7 +70,9 @@ def take_step(
     edges = np.minimum(rows, end)
     if column[0].size:
         edges = begin + np.searchsorted(column[0][begin:end], rows.astype(column[0].dtype))
-    parts = _parts(state, large_steps, summing=not afresh)
+    while not afresh and len(changes) < threads.count:
+        changes.append(np.zeros_like(state.alpha))
+    parts = [_part_of(state, state.alpha if afresh else changes[t]) for t in range(threads.count)]
 
     def some(t: int) -> bool:
         first, last = int(edges[t]), int(edges[t + 1])
@@ -114,20 +105,14 @@ def take_step(
     return _take_sums(state.alpha, sums, afresh, shift, threads)
 
 
-def _parts(state: SparseState, large_steps: LargeSteps, *, summing: bool) -> list[SparseState]:
-    """Return the state of each thread: shared rows, own counts and changes."""
-    n_parts, changes = large_steps.threads.count, large_steps.changes
-    while summing and len(changes) < n_parts:
-        changes.append(np.zeros_like(state.alpha))
-    return [
-        state._replace(
-            alpha=changes[t] if summing else state.alpha,
-            operation_counts=np.zeros_like(state.operation_counts),
-            step_counts=np.zeros_like(state.step_counts),
-            scratch=new_scratch(BLOCK_ROWS, 0),
-        )
-        for t in range(n_parts)
-    ]
+def _part_of(state: SparseState, changes: NDArray[np.int64]) -> SparseState:
+    """Return the state of a thread: shared rows, own counts and changes."""
+    return state._replace(
+        alpha=changes,
+        operation_counts=np.zeros_like(state.operation_counts),
+        step_counts=np.zeros_like(state.step_counts),
+        scratch=new_scratch(BLOCK_ROWS, 0),
+    )
 
 
 def _take_sums(

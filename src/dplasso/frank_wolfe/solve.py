@@ -3,10 +3,11 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.drift import count_due
-from dplasso.frank_wolfe.large_step import LargeSteps, large_rows, take_step
+from dplasso.frank_wolfe.large_step import large_rows, take_step
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.reports import begin_step, report
 from dplasso.frank_wolfe.sparse import run_sparse
@@ -57,7 +58,8 @@ class FrankWolfe(VertexRun):
             work_table(self.n_steps if record_work and not several else 0),
             self._n_prefix,
         )
-        self._large_steps = LargeSteps(threads)
+        self._threads = threads
+        self._changes: list[NDArray[np.int64]] = []
         self._tolerance = 0.0 if drift_tol is None else float(drift_tol)
         self.state: SparseState | StandardState
         if solver == "standard" or several:
@@ -90,7 +92,7 @@ class FrankWolfe(VertexRun):
                 refuse_damage()
             if reached > 0:
                 return
-            step, large = -reached, self._large_steps
+            step = -reached
             weight = int(sign[step - 1]) * (step + 1)
             column, begin, end = column_span(problem.design, int(vertex[step - 1]))
             n_looked_at = end - begin + int(count_due(state.calendar, step))
@@ -98,7 +100,8 @@ class FrankWolfe(VertexRun):
             notes = take_step(
                 problem,
                 state,
-                large,
+                self._threads,
+                self._changes,
                 column,
                 (begin, end, weight),
                 step,

@@ -48,9 +48,6 @@ class Transcript:
     __hash__ = None  # type: ignore[assignment]
 
 
-NO_VERTICES = Transcript(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int8))
-
-
 @dataclass(frozen=True)
 class History:
     """Course of a run without privacy (`epsilon=inf`); no private fit has one.

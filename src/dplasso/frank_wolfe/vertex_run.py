@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.frank_wolfe.transcript import History, Transcript
+from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.runtime.compilation import kernel
 
 OPERATIONS_PER_GRADIENT = 4
@@ -80,13 +80,3 @@ class VertexRun:
     def transcript(self, done: int | None = None) -> Transcript:
         """Return the first `done` vertices, by default all, as a view."""
         return Transcript(self._vertex, self._sign).first(done)
-
-    @property
-    def history(self) -> History | None:
-        """Objective and gap, if recorded."""
-        return None
-
-    @property
-    def work(self) -> Work | None:
-        """Work per step, if recorded."""
-        return None

@@ -36,7 +36,6 @@ from dplasso.matrix.unit_rows import (
     keep_columns,
     parts_within,
     row_factors,
-    select_columns,
     unit_row_margins,
 )
 from dplasso.runtime.threads import Threads, cut
@@ -180,7 +179,9 @@ class GradientRows:
 
     def _made_unit_rows(self, scaling: Scaling) -> UnitRows:
         kept, constant, scale_exponents = scaling.kept, scaling.constant, scaling.scale_exponents
-        rows, size = self._selected(kept), kept.size or self.n_columns
+        rows, size = self.rows, kept.size or self.n_columns
+        if kept.size:
+            rows = keep_columns(rows, kept, self.n_columns, self.threads)
         if self.whole is None:
             arguments = rows, constant, scaling.norm_bound, self.threads, scale_exponents
             factor = row_factors(*arguments)
@@ -195,12 +196,6 @@ class GradientRows:
         own, weights = scaling.scale_exponents, self.targets.weights
         parts = parts_within(data.rows, own, data.factor, scaling.constant, self.threads)
         return parts * np.clip(np.nan_to_num(weights), 0.0, 1.0) if weights.size else parts
-
-    def _selected(self, kept: NDArray[np.int64]) -> Compressed:
-        """Return the rows restricted to the columns `kept`; empty means all."""
-        if not kept.size:
-            return self.rows
-        return keep_columns(self.rows, kept, self.n_columns, self.threads)
 
     def margins(self, model: LinearModel, start: StartingModel | None = None) -> Margins:
         """Compute the margins of a model, after those of `start` if there is one."""
@@ -228,31 +223,25 @@ def build_gradient_rows(
     targets: Targets,
     threads: Threads,
     kept: NDArray[np.int64] | None = None,
-    columns: Compressed | None = None,
     prior: StartingModel | None = None,
     whole: StartingRows | None = None,
 ) -> GradientRows:
     """Lay out a matrix in memory; a store is used as it is.
 
-    `kept`: the columns that the fit uses, ascending. `columns`, `whole`: X in column order, and its
-    rows with all columns, if the caller has them.
+    `kept`: the columns that the fit uses, ascending. `whole`: the rows with all columns, if the
+    caller has them.
     """
-    size = X.shape[1] if kept is None else kept.size
-    make: Make = np.empty
-    if isinstance(X, Store) and kept is None:
-        rows, make = X.rows, X.scratch
-    elif columns is not None and kept is not None:
-        rows, _ = select_columns(columns, kept, len(targets.labels), threads.count)
-    elif isinstance(X, Store) and kept is not None:
-        rows = keep_columns(X.rows, kept, X.shape[1], threads)
+    n_columns = int(X.shape[1])
+    size = n_columns if kept is None else kept.size
+    if whole is None:
+        rows = X.rows if isinstance(X, Store) else by_rows(X, threads.count)
+        whole = StartingRows(rows, _NONE, n_columns)
+    rows, make = whole.rows, X.scratch if isinstance(X, Store) else np.empty
+    if kept is None or size == n_columns:
+        kept = _NONE
     else:
-        rows = by_rows(X if size == X.shape[1] else X[:, kept], threads.count)
+        rows, make = keep_columns(rows, kept, n_columns, threads), np.empty
     records = GradientRows(rows, size, make, loss, targets, threads)
     if prior is None:
         return records
-    own = kept if kept is not None and kept.size < X.shape[1] else _NONE
-    if whole is None:
-        if own is kept:
-            rows = X.rows if isinstance(X, Store) else by_rows(X, threads.count)
-        whole = StartingRows(rows, _NONE, int(X.shape[1]))
-    return replace(records, prior=prior, whole=replace(whole, columns=own))
+    return replace(records, prior=prior, whole=replace(whole, columns=kept))

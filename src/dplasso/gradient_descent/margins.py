@@ -98,13 +98,9 @@ def _alike(
     )
     places = np.stack([cells // 2 // side**s % side for s in range(n_parts)], axis=1) - side // 2
     labels: NDArray[np.float64] = (cells % 2).astype(np.float64)
-    return margins_at(places, bits)[:, :, np.newaxis], labels, weights, counts
-
-
-def margins_at(places: NDArray[np.int64], bits: int) -> NDArray[np.float64]:
-    """Return the margins of grid points."""
     lengths = ((np.abs(places) + (1023 << bits)) << (52 - bits)).view(np.float64)
-    return np.copysign((lengths - 1.0) * _SHORT, places)
+    margins = np.copysign((lengths - 1.0) * _SHORT, places)
+    return margins[:, :, np.newaxis], labels, weights, counts
 
 
 def places_of(margins: NDArray[np.float64], bits: int) -> NDArray[np.int64]:

@@ -100,7 +100,10 @@ class StartingRows:
         products: NDArray[np.float64]
         weights, products = self._known.get("products", (None, model.intercept))
         if weights is not model.weights:
-            products = self._product(model.weights, threads)
+            n_outputs, ones = model.weights.shape[1], np.ones(self.rows.indptr.size - 1)
+            vector = np.ascontiguousarray(model.weights[:, 0] if n_outputs == 1 else model.weights)
+            products = unit_row_margins(self.rows, vector, ones, np.zeros(n_outputs), threads)
+            products = products.reshape(ones.size, n_outputs)
             self._known["products"] = model.weights, products
         with np.errstate(over="ignore", invalid="ignore"):
             margins: NDArray[np.float64] = (
@@ -110,13 +113,3 @@ class StartingRows:
         margins[np.isnan(margins)] = 0.0
         np.clip(margins, -_LARGEST, _LARGEST, out=margins)
         return margins
-
-    def _product(self, weights: NDArray[np.float64], threads: Threads) -> NDArray[np.float64]:
-        """Return the products of the rows with weights, shape (N, K)."""
-        ones = np.ones(self.rows.indptr.size - 1)
-        vector = weights[:, 0] if weights.shape[1] == 1 else weights
-        no_offset = np.zeros(weights.shape[1])
-        products = unit_row_margins(
-            self.rows, np.ascontiguousarray(vector), ones, no_offset, threads
-        )
-        return products.reshape(ones.size, weights.shape[1])

@@ -88,7 +88,17 @@ def lay_tiles(
     places, values = make(n_entries, np.uint32), make(rows.values.size, rows.values.dtype)
     tiles = Tiles(row_edges, bits, bounds, places, values, rows.constant)
     chunks = np.searchsorted(row_edges, parts)
-    threads.run(lambda t: _fill(rows, tiles, n_columns, chunks[t], chunks[t + 1]))
+    few = max(n_entries, n_columns) <= FEW
+
+    def part(t: int) -> None:
+        for r in range(chunks[t], chunks[t + 1]):
+            begin, end = rows.indptr[row_edges[r : r + 2]]
+            if few:
+                _fill_few(rows, tiles, n_columns, r, begin, end)
+            else:
+                _fill_many(rows, tiles, r, begin, end)
+
+    threads.run(part)
     return tiles
 
 
@@ -145,17 +155,6 @@ def _request(places, begin, end, rows, columns, times, stride):
         for p in range(begin, end):
             prefetch(rows, row_of(places[p]))
             prefetch(columns, column_of(places[p]))
-
-
-def _fill(rows: Compressed, tiles: Tiles, n_columns: int, first: int, last: int) -> None:
-    """Lay some chunks."""
-    few = max(rows.indices.size, n_columns) <= FEW
-    for r in range(first, last):
-        begin, end = rows.indptr[tiles.row_edges[r : r + 2]]
-        if few:
-            _fill_few(rows, tiles, n_columns, r, begin, end)
-        else:
-            _fill_many(rows, tiles, r, begin, end)
 
 
 def _fill_few(rows: Compressed, tiles: Tiles, n_columns: int, r: int, begin: int, end: int) -> None:

@@ -16,7 +16,7 @@ from dplasso.matrix.orientations import transpose
 from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, SCALES, SLACK
 from dplasso.matrix.tiles import Tiles
 from dplasso.runtime.compilation import kernel
-from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts, thread_pool
+from dplasso.runtime.threads import Threads, even_parts
 
 # The relative rounding error of a sum of n squares is below n times this number.
 _ROUNDING = 2.0**-52
@@ -228,7 +228,7 @@ def take_columns(
     columns: Compressed,
     kept: NDArray[np.integer],
     index: Any,
-    threads: Threads = ONE_THREAD,
+    threads: Threads,
     make: Make = np.empty,
 ) -> Compressed:
     """Return the matrix of some columns, in this order, with row numbers of a type."""
@@ -254,15 +254,6 @@ def take_columns(
 
     threads.run(part)
     return Compressed(pointers, indices, values, columns.constant)
-
-
-def select_columns(
-    columns: Compressed, kept: NDArray[np.integer], n_rows: int, n_threads: int
-) -> tuple[Compressed, Compressed]:
-    """Return the matrix of some columns, in this order, by rows and by columns."""
-    with thread_pool(n_threads) as threads:
-        taken = take_columns(columns, kept, columns.indices.dtype, threads)
-    return transpose(taken, n_rows, n_threads), taken
 
 
 def unit_row_margins(

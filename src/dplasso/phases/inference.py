@@ -113,12 +113,14 @@ def inference(descent: Descent, loss: Any, whole: float, one_hot: OneHot = ()) -
         }
         return {"share": whole, "sensitivity": budget.moved(1.0)} | costs | moved
 
-    def phase(parts: tuple[float, float, float], start: Any) -> Phase:
+    def phase(parts: tuple[float, float, float]) -> Phase:
         def make(fit: Fit, released: Released, mu: float) -> Moments:
-            course = descent.course(released, fit.budget)
-            weights = start(fit, course, released)
+            course, before = descent.course(released, fit.budget), released.last(Moments)
+            if before is None:
+                weights = _fitted(descent, fit, course, released)
+            else:
+                weights = before.estimate().coefficients
             moments = _moments(descent, loss, fit, course, released, weights, mu, parts)
-            before = released.last(Moments)
             if before is None:
                 return with_references(moments, one_hot)
             moments = moments.with_curvature_of(before)
@@ -134,15 +136,7 @@ def inference(descent: Descent, loss: Any, whole: float, one_hot: OneHot = ()) -
         )
         return Phase("inference", draws, share, at_once(make), words, stated)
 
-    def fitted(fit: Fit, course: Course, released: Released) -> NDArray[np.float64]:
-        return _fitted(descent, fit, course, released)
-
-    def stepped(fit: Fit, course: Course, released: Released) -> NDArray[np.float64]:  # noqa: ARG001
-        before = released.last(Moments)
-        assert before is not None, "the second phase is where the first ended"
-        return before.estimate().coefficients
-
-    return phase(_STEP, fitted), phase(_MOMENTS, stepped)
+    return phase(_STEP), phase(_MOMENTS)
 
 
 def _bounds(loss: Any) -> tuple[float, float, float]:

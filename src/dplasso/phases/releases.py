@@ -13,7 +13,6 @@ from dplasso.gradient_descent.schedule import CONSTANT
 from dplasso.matrix.scaling import constant_entry
 
 _NOTHING = np.zeros(0)
-_NO_ENERGIES = np.zeros(0, dtype=np.float32)
 NO_COLUMNS = np.zeros(0, dtype=np.int64)
 _NUMBERS: dict[Any, str] = {float: "<f8", int: "<i8"}
 

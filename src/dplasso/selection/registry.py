@@ -1,6 +1,5 @@
 """The selection structures by name, and the mechanisms that each supports."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,32 +12,13 @@ from dplasso.selection.contract import new_counters
 from dplasso.selection.fibonacci_heap import heap_state
 from dplasso.selection.noisy_max import ArgmaxState, GumbelState, LaplaceState
 
-
-def _noisy_max(rule: SelectionRule) -> Any:
-    if rule.mechanism == "paper":
-        return LaplaceState(rule.laplace, new_counters())
-    if np.isinf(rule.exponent):
-        return ArgmaxState(new_counters())
-    return GumbelState(rule.exponent, new_counters())
-
-
-def _bucket(n_columns: int, rule: SelectionRule) -> Any:
-    signed = rule.mechanism == "exponential"
-    return bucket_state(n_columns, rule.exponent, signed, rule.spread)
-
-
-def _big_little(n_columns: int, rule: SelectionRule) -> Any:
-    return big_little_state(n_columns, rule.exponent, rule.mechanism == "exponential")
-
-
 _EVERYTHING = ("exponential", "paper", "none")
-_Builder = Callable[[int, SelectionRule], Any]
-_BUILDERS: dict[str, tuple[_Builder, tuple[str, ...]]] = {
-    "bucket": (_bucket, _EVERYTHING),
-    "noisy-max": (lambda _, rule: _noisy_max(rule), _EVERYTHING),
-    "big-little": (_big_little, ("exponential", "paper")),
-    "argmax": (lambda *_: ArgmaxState(new_counters()), ("none",)),
-    "heap": (lambda n, _: heap_state(n), ("none",)),
+_SUPPORTED = {
+    "bucket": _EVERYTHING,
+    "noisy-max": _EVERYTHING,
+    "big-little": ("exponential", "paper"),
+    "argmax": ("none",),
+    "heap": ("none",),
 }
 
 
@@ -47,8 +27,8 @@ def check_selector(name: str, mechanism: str) -> None:
 
     The mechanism ``"none"`` stands for ``epsilon=inf``.
     """
-    fitting = [other for other, (_, fits) in _BUILDERS.items() if mechanism in fits]
-    if name not in _BUILDERS:
+    fitting = [other for other, supported in _SUPPORTED.items() if mechanism in supported]
+    if name not in _SUPPORTED:
         raise ParameterError(f"`selector` must be one of {', '.join(fitting)}, got {name!r}")
     if name not in fitting:
         run = "epsilon=inf" if mechanism == "none" else f"mechanism={mechanism!r}"
@@ -63,4 +43,15 @@ def make_selector(name: str, n_columns: int, rule: SelectionRule) -> Any:
     Raises ValueError as `check_selector` does.
     """
     check_selector(name, rule.mechanism)
-    return _BUILDERS[name][0](n_columns, rule)
+    signed = rule.mechanism == "exponential"
+    if name == "bucket":
+        return bucket_state(n_columns, rule.exponent, signed, rule.spread)
+    if name == "big-little":
+        return big_little_state(n_columns, rule.exponent, signed)
+    if name == "heap":
+        return heap_state(n_columns)
+    if rule.mechanism == "paper":
+        return LaplaceState(rule.laplace, new_counters())
+    if np.isinf(rule.exponent):
+        return ArgmaxState(new_counters())
+    return GumbelState(rule.exponent, new_counters())
