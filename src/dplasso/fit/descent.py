@@ -139,7 +139,7 @@ class GradientDescent(Method):
                 *weighted,
                 counted.total,
                 share,
-                own if released.mix is None else with_directions(own),
+                tuple(own if released.mix is None else with_directions(own)),
                 calibration,
                 start=CALIBRATION_SHARE if self.from_prior else 0.0,
                 pairs=PAIRS_SHARE if blocks and own[1] is not None else 0.0,
