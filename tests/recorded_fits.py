@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -342,125 +343,100 @@ ESTIMATORS = {
 }
 
 
-TABLES = {id(GRADIENTS): "GRADIENTS", id(VERTICES): "VERTICES", id(LOOPS): "LOOPS"}
+SCALED_ALSO = {DPLogisticRegression: SCALED_GRADIENTS, DPLinearRegression: SCALED_GRADIENTS}
+SCALED_ALSO |= {DPLassoClassifier: SCALED_VERTICES, DPLasso: SCALED_VERTICES}
+# Of one variant, and of the ways in which records are more than rows.
+PLAINLY = {"": {}, ", weights": WEIGHTED, ", people": GROUPED}
+IN_MEMORY = "csr", "csc", "dense"
+IN_ONE_PROCESS = *IN_MEMORY, "store"
+
+
+def case_of(work, n_classes, options, forms=tuple(FORMS), used=None, **given):
+    """Return the case of a fit by options, which say whether it uses weights or people.
+
+    `used`: the forms where it does; None for those that `forms` has of csr, dense and partitions.
+    """
+    uses = ("weights",) * ("sample_weight" in options)
+    uses += ("people",) * ("rows_per_person" in options)
+    if uses:
+        forms = used or [form for form in ("csr", "dense", "partitions") if form in forms]
+    return Case(partial(*work, options), n_classes, uses, forms=tuple(forms), **given)
 
 
 def _cases():
-    in_memory = "csr", "csc", "dense"
     for family, (kind, classes, table) in ESTIMATORS.items():
-        scaled = {"GRADIENTS": SCALED_GRADIENTS, "VERTICES": SCALED_VERTICES}.get(
-            TABLES[id(table)], {}
-        )
-        for name, options in (table | scaled).items():
-            uses = ("weights",) * ("sample_weight" in options)
-            uses += ("people",) * ("rows_per_person" in options)
-            forms = ("csr", "dense", "partitions") if uses else tuple(FORMS)
-            if kind is DPFrankWolfeClassifier:
-                forms = tuple(form for form in forms if form != "partitions")
-            work, n_rows = partial(_fit, kind, classes, options), N_ROWS
-            if name in scaled:
-                # Two rows of a person move energies twice as far; a refit has a part of the budget.
-                n_rows = SCALED_ROWS * (2 if uses or "refit" in name else 1)
-            drawn = "epsilon" in options and name not in scaled
-            many = family == "labels"
-            yield f"{family}{name}", Case(work, classes, uses, drawn, forms, n_rows, many)
+        known = {"many_labels": family == "labels"}
+        known |= {"forms": IN_ONE_PROCESS} if kind is DPFrankWolfeClassifier else {}
+        for name, options in table.items():
+            case = case_of((_fit, kind, classes), classes, options, **known)
+            yield f"{family}{name}", replace(case, draws="epsilon" in options)
+        for name, options in SCALED_ALSO.get(kind, {}).items():
+            case = case_of((_fit, kind, classes), classes, options, **known)
+            # Two rows of a person move energies twice as far; a refit has a part of the budget.
+            n_rows = SCALED_ROWS * (2 if case.uses or "refit" in name else 1)
+            yield f"{family}{name}", replace(case, n_rows=n_rows)
     for family in ("logistic", "linear"):
         kind, classes, _ = ESTIMATORS[family]
         for name, options in WITH_INTERVALS.items():
-            uses = ("weights",) * ("sample_weight" in options)
-            uses += ("people",) * ("rows_per_person" in options)
-            forms = ("csr", "dense", "partitions") if uses else tuple(FORMS)
-            yield (
-                f"{family}{name}",
-                Case(partial(_fit, kind, classes, options), classes, uses, False, forms),
-            )
+            yield f"{family}{name}", case_of((_fit, kind, classes), classes, options)
     lassos = ("lasso", "lasso, three classes", "lasso, numbers")
     for family in ("logistic", "three classes", "labels", "linear", *lassos):
         kind, classes, _ = ESTIMATORS[family]
         for name, options in WITH_DIRECTIONS.items():
-            uses = ("weights",) * ("sample_weight" in options)
-            uses += ("people",) * ("rows_per_person" in options)
-            forms = ("csr", "dense") if uses else ("csr", "csc", "dense", "store")
-            work, many = partial(_fit, kind, classes, options), family == "labels"
-            case = Case(work, classes, uses, forms=forms, many_labels=many)
-            yield f"{family}, public rows{name}", case
+            case = case_of((_fit, kind, classes), classes, options, IN_ONE_PROCESS)
+            yield f"{family}, public rows{name}", replace(case, many_labels=family == "labels")
     for name, options in WITH_NAMED.items():
-        uses = ("weights",) * ("sample_weight" in options)
-        uses += ("people",) * ("rows_per_person" in options)
-        forms = ("csr", "dense") if uses else ("csr", "csc", "dense", "store")
-        work = partial(_fit, DPLinearRegression, 0, options)
-        yield f"linear, named columns{name}", Case(work, 0, uses, forms=forms)
+        work = _fit, DPLinearRegression, 0
+        yield f"linear, named columns{name}", case_of(work, 0, options, IN_ONE_PROCESS)
     own = {"prior": "plain", "max_weights": 3} | SCALED
-    case = Case(partial(_fit, DPLogisticRegression, 2, own), n_rows=SCALED_ROWS)
+    case = case_of((_fit, DPLogisticRegression, 2), 2, own, n_rows=SCALED_ROWS)
     yield "logistic, scaled prior of a short list", case
     for kind, classes in ((DPLassoClassifier, 2), (DPLassoClassifier, 3), (DPLasso, 0)):
-        for name, options in (("", {}), (", weights", WEIGHTED), (", people", GROUPED)):
-            uses = ("weights",) * ("sample_weight" in options)
-            uses += ("people",) * ("rows_per_person" in options)
-            forms = ("csr", "dense") if uses or classes == 3 else tuple(FORMS)
-            for rows, own in (("", {}), (", public rows", DIRECTIONS)):
-                work = partial(_kept, kind, classes, options | own)
-                yield (
-                    f"lasso of {classes} classes that keeps columns{rows}{name}",
-                    Case(work, classes, uses, forms=("csr", "dense") if rows else forms),
-                )
+        for name, options in PLAINLY.items():
+            few, work = ("csr", "dense"), (_kept, kind, classes)
+            family = f"lasso of {classes} classes that keeps columns"
+            forms = few if classes == 3 else tuple(FORMS)
+            yield f"{family}{name}", case_of(work, classes, options, forms, few)
+            yield f"{family}, public rows{name}", case_of(work, classes, options | DIRECTIONS, few)
     for kind, classes in ((DPLogisticRegression, 2), (DPLinearRegression, 0)):
+        forms = "csr", "csc"
         for name, options in (("", {"epsilon": 0.05}), (", people", GROUPED | {"epsilon": 0.1})):
-            uses = ("people",) * ("rows_per_person" in options)
-            work = partial(_of_schema, LEVELS, kind, classes, options)
-            yield (
-                f"levels of {classes} classes{name}",
-                Case(work, classes, uses, forms=("csr", "csc")),
-            )
-        work = partial(_of_schema, WORDS, kind, classes, INTERVALS)
-        yield f"references of {classes} classes", Case(work, classes, forms=("csr", "csc"))
+            case = case_of((_of_schema, LEVELS, kind, classes), classes, options, forms, forms)
+            yield f"levels of {classes} classes{name}", case
+        case = case_of((_of_schema, WORDS, kind, classes), classes, INTERVALS, forms)
+        yield f"references of {classes} classes", case
     own = {"class_weight": [1.0, 0.3], "n_iter": 5, "epsilon": 5.0}
-    work = partial(_fit, DPFrankWolfeClassifier, 2, own)
-    yield "frank-wolfe, class weights", Case(work, draws=True, forms=in_memory)
+    case = case_of((_fit, DPFrankWolfeClassifier, 2), 2, own, IN_MEMORY, draws=True)
+    yield "frank-wolfe, class weights", case
     for family, own in (("logistic", [0.3, 7.0]), ("three classes", [2.0, 1e-300, 1e300])):
         kind, classes, _ = ESTIMATORS[family]
-        work = partial(_fit, kind, classes, {"class_weight": own})
-        yield f"{family}, class weights", Case(work, classes)
+        work = _fit, kind, classes
+        yield f"{family}, class weights", case_of(work, classes, {"class_weight": own})
         for name, options in BALANCED.items():
-            uses = ("weights",) * ("sample_weight" in options)
-            uses += ("people",) * ("rows_per_person" in options)
-            forms = ("csr", "dense", "partitions") if uses else tuple(FORMS)
             options = {"class_weight": "balanced", "epsilon": 60.0} | options
-            work = partial(_fit, kind, classes, options)
-            yield (
-                f"{family}, balanced{name}",
-                Case(work, classes, uses, False, forms, BALANCED_ROWS),
-            )
+            yield f"{family}, balanced{name}", case_of(work, classes, options, n_rows=BALANCED_ROWS)
     own = {"solver": "standard", "n_iter": 6, "l1_radius": 9.0}
-    standard = partial(_fit, DPFrankWolfeClassifier, 2, own)
-    yield "frank-wolfe, Algorithm 1", Case(standard, draws=True, forms=in_memory)
+    case = case_of((_fit, DPFrankWolfeClassifier, 2), 2, own, IN_MEMORY, draws=True)
+    yield "frank-wolfe, Algorithm 1", case
     for metric, one in METRICS.items():
         for kind in one.kinds:
             work, many = partial(_score, metric, kind), kind == MANY_LABELS
-            case = Case(work, SCORED[kind], forms=in_memory, many_labels=many)
+            case = Case(work, SCORED[kind], forms=IN_MEMORY, many_labels=many)
             yield f"score, {metric} of {kind}", case
             if metric in COMPARING:
-                yield (
-                    f"comparison, {metric} of {kind}",
-                    replace(case, work=partial(_compared, metric, kind)),
-                )
+                work = partial(_compared, metric, kind)
+                yield f"comparison, {metric} of {kind}", replace(case, work=work)
     given = DPLogisticRegression, {"max_weights": [None, 4]}, {}
-    yield "search", Case(partial(_search, *given), forms=in_memory)
-    case = Case(_search_of_labels, 4, forms=in_memory, many_labels=True)
+    yield "search", Case(partial(_search, *given), forms=IN_MEMORY)
+    case = Case(_search_of_labels, 4, forms=IN_MEMORY, many_labels=True)
     yield "search of labels", case
     given = DPLassoClassifier, {"max_weights": [2, 5]}, {}
-    yield "search of a lasso", Case(partial(_search, *given), forms=in_memory)
-    for kind, classes in (
-        (DPLogisticRegression, 2),
-        (DPLogisticRegression, 3),
-        (DPLinearRegression, 0),
-    ):
-        for name, options in (("", {}), (", weights", WEIGHTED), (", people", GROUPED)):
-            uses = ("weights",) * ("sample_weight" in options)
-            uses += ("people",) * ("rows_per_person" in options)
-            work = partial(_of_pairs, kind, classes, {"epsilon": 5.0} | options)
-            forms = ("csr", "csc") if uses else ("csr", "csc", "partitions")
-            yield f"pairs of {classes} classes{name}", Case(work, classes, uses, forms=forms)
+    yield "search of a lasso", Case(partial(_search, *given), forms=IN_MEMORY)
+    targets = ((DPLogisticRegression, 2), (DPLogisticRegression, 3), (DPLinearRegression, 0))
+    for (kind, classes), (name, options) in product(targets, PLAINLY.items()):
+        options, forms = {"epsilon": 5.0} | options, ("csr", "csc", "partitions")
+        case = case_of((_of_pairs, kind, classes), classes, options, forms, forms[:2])
+        yield f"pairs of {classes} classes{name}", case
 
 
 CASES = dict(_cases())

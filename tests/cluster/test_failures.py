@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from cluster.cases import MODELS, Killer, Watched, cut, records, released
-from dplasso import DPFrankWolfeClassifier
+from dplasso import DataError, DPFrankWolfeClassifier, Ledger
 from dplasso.checkpoint import fit_with_checkpoints, read_checkpoint, resume_fit
 from dplasso.cluster import InProcessEngine, ThreadEngine, partitions
 from dplasso.cluster.engines import Held, WorkerLost
 from dplasso.cluster.ray_engine import RayWorker
 from dplasso.cluster.worker import Partition, Worker
-from dplasso.errors import ClusterError, DataError
+from dplasso.errors import ClusterError
 from dplasso.fit.task import Binary
 from dplasso.frank_wolfe.round_part import Changes, RoundSteps
 from dplasso.frank_wolfe.transcript import Transcript
-from dplasso.ledger import Ledger, create_ledger
+from dplasso.ledger import create_ledger
 from dplasso.losses.logistic import Logistic
 from dplasso.phases.releases import Counted, Drawn
 

@@ -9,11 +9,11 @@ import scipy.sparse as sp
 
 import dplasso
 from cluster.cases import records
+from dplasso import DataError
 from dplasso.cluster import InProcessEngine
 from dplasso.cluster.coordinators import added_up, sum_of
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import Partition, SumSteps
-from dplasso.errors import DataError
 from dplasso.fit.task import Binary
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.losses.logistic import Logistic

@@ -5,9 +5,9 @@ import pytest
 from evidence.matrices import matrix_source
 
 from cluster.cases import MODELS, cut, records, released
-from dplasso import DPLasso, DPLassoClassifier, DPLogisticRegression
+from dplasso import DPLasso, DPLassoClassifier, DPLogisticRegression, open_store
 from dplasso.cluster import InProcessEngine, ThreadEngine
-from dplasso.data.store import open_store, write_store
+from dplasso.data.store import write_store
 from dplasso.phases.releases import Descended
 
 ENGINES = {"in process": InProcessEngine(), "threads": ThreadEngine(threads=2)}

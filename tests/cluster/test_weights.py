@@ -8,11 +8,10 @@ from evidence.matrices import matrix_source
 from sklearn.base import clone
 
 from cluster.cases import Killer, cut, records, released
-from dplasso import DPLasso, DPLassoClassifier, DPLogisticRegression
+from dplasso import DataError, DPLasso, DPLassoClassifier, DPLogisticRegression
 from dplasso.cluster import InProcessEngine, ThreadEngine
 from dplasso.data.people import WORDS, hash_people
 from dplasso.data.store import write_store
-from dplasso.errors import DataError
 
 WEIGHTED = {
     "staged": DPLassoClassifier(30.0, random_state=3),

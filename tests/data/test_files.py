@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dplasso import DataError
 from dplasso.data.formats import read_data
 from dplasso.data.source_files import expand, line_blocks, source_files
-from dplasso.errors import DataError
 
 
 @pytest.fixture

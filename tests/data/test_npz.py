@@ -7,8 +7,8 @@ import scipy.sparse
 from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
 
 from data.row_blocks import check_same, gather, npz_parts, write_npz
+from dplasso import DataError
 from dplasso.data.formats import block_source
-from dplasso.errors import DataError
 
 
 @pytest.fixture(name="X")

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from data.row_blocks import NUMBERED, SUFFIXES, check_same, gather, open_rows, write_rows
+from dplasso import DataError
 from dplasso.data.blocks import BlockSource, RowBlock, binarized
 from dplasso.data.blocks import gather as gather_in_memory
 from dplasso.data.formats import block_source, is_table, read_data
-from dplasso.errors import DataError
 
 every_format = pytest.mark.parametrize("suffix", SUFFIXES)
 of_numbered_columns = pytest.mark.parametrize("suffix", NUMBERED)

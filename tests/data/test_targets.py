@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dplasso import DataError
 from dplasso.data.labels import classes_of, encode_targets, numbers_of
 from dplasso.data.people import hash_people, number_people
-from dplasso.errors import DataError
 
 
 def encode_labels(y, declared):

@@ -6,9 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dplasso import PublicEncoder
+from dplasso import DataError, PublicEncoder
 from dplasso.encoding.schema import Schema
-from dplasso.errors import DataError
 from schemas import date as date_part
 from schemas import schema_of
 

@@ -7,13 +7,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dplasso import DataError, open_store
 from dplasso.data.formats import is_table
-from dplasso.data.store import open_store, write_store
+from dplasso.data.store import write_store
 from dplasso.encoding.files import encode_files, read_records
 from dplasso.encoding.origin import Origin, origin_of
 from dplasso.encoding.parts import Categories
 from dplasso.encoding.schema import Schema
-from dplasso.errors import DataError
 
 SCHEMA = Schema((Categories("city", ("Oslo", "Rome")),), "label")
 

@@ -9,11 +9,10 @@ import pytest
 from pyarrow import csv
 
 from cli.conftest import done
-from dplasso import DPLogisticRegression, PublicEncoder
+from dplasso import DataError, DPLogisticRegression, PublicEncoder
 from dplasso.encoding.hashed import Hashed
 from dplasso.encoding.parts import Bins, Categories
 from dplasso.encoding.schema import Schema
-from dplasso.errors import DataError
 from schemas import date, schema_of
 
 

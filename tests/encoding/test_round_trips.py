@@ -2,8 +2,8 @@
 
 from hypothesis import given, settings
 
-from dplasso import PublicEncoder
-from dplasso.data.store import open_store, write_store
+from dplasso import PublicEncoder, open_store
+from dplasso.data.store import write_store
 from dplasso.encoding.files import encode_files
 from encoding.generated import arrow, tables, write
 from encoding.round_trips import SETTINGS, check_matrices, check_predictions, same

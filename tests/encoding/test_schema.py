@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
+from dplasso import PrivacyLeakWarning
 from dplasso.datasets import FEATURE_NAMES
 from dplasso.encoding.encoder import warn_of_draft
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.origin import Origin, is_named, named_groups, origin_from_json
 from dplasso.encoding.parts import Bins, Categories, Cross, Number
 from dplasso.encoding.schema import Schema, read_schema
-from dplasso.errors import PrivacyLeakWarning
 from schemas import schema_of
 
 SEX = Categories("sex", ("F", "M"))

@@ -8,11 +8,11 @@ import pytest
 from sklearn.feature_extraction import FeatureHasher
 
 from data.row_blocks import gather
+from dplasso import DataError
 from dplasso.encoding.files import encode_files
 from dplasso.encoding.hashed import Hashed
 from dplasso.encoding.parts import Bins, Categories
 from dplasso.encoding.schema import Schema
-from dplasso.errors import DataError
 from encoding.generated import write
 from schemas import number
 

@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dplasso import DataError
 from dplasso.encoding import files
 from dplasso.encoding.files import first_rows
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.levels import Levels
 from dplasso.encoding.parts import Categories, Date
 from dplasso.encoding.suggest import NOTE, guess_label, suggest_schema
-from dplasso.errors import DataError
 from encoding.generated import write
 from schemas import schema_of
 

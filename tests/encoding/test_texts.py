@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from data.row_blocks import gather
+from dplasso import DataError
 from dplasso.encoding.files import encode_files
 from dplasso.encoding.hashed import Text
 from dplasso.encoding.schema import Schema
-from dplasso.errors import DataError
 from encoding.generated import write as write_table
 
 MEMORY = 1 << 22

@@ -19,13 +19,13 @@ from dplasso import (
     DPFrankWolfeClassifier,
     DPLassoClassifier,
     DPLogisticRegression,
+    PrivacyStatement,
     PublicEncoder,
     load,
     save,
     to_onnx,
 )
 from dplasso.phases.releases import Mixed
-from dplasso.privacy.statement import PrivacyStatement
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(400, 6)) * (RNG.random((400, 6)) < 0.7)

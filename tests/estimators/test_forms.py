@@ -4,8 +4,7 @@ import joblib
 import numpy as np
 import pytest
 
-from dplasso.data.store import open_store
-from dplasso.errors import DataError
+from dplasso import DataError, open_store
 from estimators.kinds import (
     each_classifier,
     each_sort,

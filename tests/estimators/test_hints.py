@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dplasso import DPLogisticRegression, PrivateSearch
-from dplasso.errors import PrivacyLeakWarning
+from dplasso import DPLogisticRegression, PrivacyLeakWarning, PrivateSearch
 from dplasso.estimators.fitting import warn_of_undeclared_names
 
 RNG = np.random.default_rng(0)

@@ -7,7 +7,7 @@ from evidence.known_weights import TRUTHS, Known
 from scipy.sparse import csr_array
 from scipy.special import expit
 
-from dplasso.errors import DataError
+from dplasso import DataError
 from evidence import known_weights
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import scipy.sparse as sp
 from evidence.matrices import matrix_source
 
-from dplasso import DPLassoClassifier
-from dplasso.data.store import open_store, write_store
+from dplasso import DPLassoClassifier, open_store
+from dplasso.data.store import write_store
 
 MANY = 900
 NAMES = np.array(["ant", "bee", "cat", "dog"])

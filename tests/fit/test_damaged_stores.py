@@ -7,10 +7,9 @@ import pytest
 
 from data.store.reference import block_source, random_matrix
 from data.store.test_damage import overwrite, repeat_a_column
-from dplasso import DPLassoClassifier, DPLogisticRegression, Ledger
+from dplasso import DPLassoClassifier, DPLogisticRegression, Ledger, StoreError, open_store
 from dplasso.cluster import ThreadEngine
-from dplasso.data.store import open_store, write_store
-from dplasso.errors import StoreError
+from dplasso.data.store import write_store
 from dplasso.ledger import create_ledger
 
 Y = np.arange(60) % 2

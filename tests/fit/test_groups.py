@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dplasso import DPLogisticRegression
+from dplasso import DataError, DPLogisticRegression
 from dplasso.cluster import InProcessEngine
 from dplasso.data.people import number_groups
-from dplasso.errors import DataError
 from dplasso.fit.records import person_numbers, rows_within_limit
 
 

@@ -14,13 +14,13 @@ from dplasso import (
     DPLinearRegression,
     DPLogisticRegression,
     Geometry,
+    LedgerError,
     private_quantiles,
     private_score,
 )
 from dplasso.cluster import InProcessEngine
 from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import Schema
-from dplasso.errors import LedgerError
 from dplasso.ledger import create_ledger
 from dplasso.phases.moments import Moments
 from dplasso.phases.releases import Counted, Curvature, Scaled

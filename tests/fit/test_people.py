@@ -11,6 +11,7 @@ import pytest
 import sklearn
 
 from dplasso import (
+    DataError,
     DPFrankWolfeClassifier,
     DPLasso,
     DPLassoClassifier,
@@ -22,7 +23,6 @@ from dplasso.data.store import write_store
 from dplasso.encoding.files import encode_files
 from dplasso.encoding.parts import Categories
 from dplasso.encoding.schema import Schema
-from dplasso.errors import DataError
 from estimators.kinds import numbers
 from schemas import number
 

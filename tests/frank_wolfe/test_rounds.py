@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso.errors import DataError
+from dplasso import DataError
 from dplasso.frank_wolfe import round_part
 from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
 from dplasso.frank_wolfe.rounds import LARGEST_ROUND, ROUNDS, RoundsFrankWolfe, round_end

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso.errors import BudgetError, LedgerError
+from dplasso import BudgetError, LedgerError
 from dplasso.ledger import UNITS, affords, charge_of, epsilon_total, largest_epsilon, rho_limit
 from dplasso.ledger.composition import capacity, refuse_overspending
 from dplasso.privacy.accounting import epsilon_of

@@ -9,7 +9,7 @@ from io import FileIO
 import numpy as np
 import pytest
 
-from dplasso.errors import LedgerError
+from dplasso import LedgerError
 from dplasso.ledger import create_ledger, data_fingerprint, database, finish, read_budgets, reserve
 from ledger.workers import raw_charge
 

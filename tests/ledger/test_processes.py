@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dplasso.errors import BudgetError
+from dplasso import BudgetError
 from dplasso.ledger import create_ledger, finish, new_budget, read_budgets, reserve, rho_limit
 from ledger.workers import (
     charge,

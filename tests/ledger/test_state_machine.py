@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from dplasso.errors import BudgetError, LedgerError
+from dplasso import BudgetError, LedgerError
 from dplasso.ledger import (
     UNITS,
     add_dataset,

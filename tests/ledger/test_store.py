@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dplasso.errors import BudgetError, LedgerError
+from dplasso import BudgetError, LedgerError
 from dplasso.ledger import (
     Reservation,
     add_dataset,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso.errors import BudgetError
+from dplasso import BudgetError
 from dplasso.ledger import (
     UNITS,
     add_dataset,

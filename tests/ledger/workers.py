@@ -4,8 +4,7 @@ import os
 
 import numpy as np
 
-from dplasso import BudgetError, DPFrankWolfeClassifier
-from dplasso.errors import LedgerError
+from dplasso import BudgetError, DPFrankWolfeClassifier, LedgerError
 from dplasso.ledger import Budget, Charge, Entry, charge_of, create_ledger, finish, reserve
 from dplasso.ledger.composition import capacity, draws_part
 from dplasso.privacy.budget import Budget as FitBudget

@@ -7,7 +7,7 @@ from evidence.matrices import matrix_source
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dplasso.errors import DataError
+from dplasso import DataError
 from dplasso.matrix.compressed import (
     canonical,
     check_rows,

@@ -14,11 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso import load
+from dplasso import ModelFileError, load
 from dplasso.encoding.origin import Origin
 from dplasso.encoding.parts import Categories
 from dplasso.encoding.schema import Schema
-from dplasso.errors import ModelFileError
 from dplasso.files.archive import digest, npy
 from dplasso.model import read_model, write_model
 from dplasso.model.file import FORMAT_VERSION

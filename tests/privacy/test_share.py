@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import dplasso
-from dplasso.errors import DataError
+from dplasso import DataError
 from dplasso.privacy.parameters import check_records, share_bits
 from dplasso.privacy.share import share, shares
 

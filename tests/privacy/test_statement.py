@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso import privacy_cost
+from dplasso import PrivacyStatement, privacy_cost
 from dplasso.privacy.budget import Budget, Draws, build_budget
 from dplasso.privacy.exponential_mechanism import TRUE_SIGN
-from dplasso.privacy.statement import PrivacyStatement, StatedRelease, make_statement
+from dplasso.privacy.statement import StatedRelease, make_statement
 from dplasso.privacy.wording import rounded_up
 
 COUNTED = StatedRelease("count", "noisy counts of the two classes", {"sensitivity": 1.0})

@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.metrics import f1_score, log_loss, mean_absolute_error, roc_auc_score
 
-from dplasso.errors import DataError
+from dplasso import DataError
 from dplasso.privacy.randomness import random_stream
 from dplasso.tuning.estimates import (
     MANY_LABELS,

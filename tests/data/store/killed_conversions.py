@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from data.store.reference import assert_holds, block_source, random_matrix
-from dplasso.data.store import open_store, write_store
-from dplasso.errors import StoreError
+from dplasso import StoreError, open_store
+from dplasso.data.store import write_store
 
 CALLS = ("pwrite", "ftruncate", "posix_fallocate", "fsync", "mkdir", "rename", "replace", "unlink")
 CALLS += ("rmdir", "open")

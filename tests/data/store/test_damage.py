@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.store.reference import assert_holds, block_source, random_matrix
-from dplasso.data.store import check_entries, open_store, opening, write_store
+from dplasso import DataError, StoreError, open_store
+from dplasso.data.store import check_entries, opening, write_store
 from dplasso.data.store.files import DATA_OFFSET, npy_header
-from dplasso.errors import DataError, StoreError
 
 X = random_matrix(40, 90, 0.08)
 Y = np.array(["no", "yes"] * 20)

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from data.row_blocks import write_npz
 from data.store.reference import assert_holds, block_source, random_matrix
+from dplasso import DataError, StoreError, open_store
 from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.data.formats import block_source as files_source
-from dplasso.data.store import check_entries, describe, is_store, open_store, write_store
+from dplasso.data.store import check_entries, describe, is_store, write_store
 from dplasso.data.store import writer as store_writer
 from dplasso.data.store.files import header_text
-from dplasso.errors import DataError, StoreError
 
 
 def labels_of(X):

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from data.store.reference import assert_holds, block_source, random_matrix
+from dplasso import DataError, StoreError, open_store
 from dplasso.data.blocks import BlockSource
-from dplasso.data.store import open_store, opening, write_store
+from dplasso.data.store import opening, write_store
 from dplasso.data.store.opening import scratch
 from dplasso.data.store.writer import ArrayWriter
-from dplasso.errors import DataError, StoreError
 
 X = random_matrix(40, 90, 0.08)
 Y = np.arange(40) % 2

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from data.row_blocks import check_same
-from dplasso.errors import DataError
+from dplasso import DataError
 
 DIGITS = st.text("0123456789", min_size=1, max_size=25)
 TAIL = b"\n1 1:0.5 7:1\n# " + b"-" * 100  # so that the quick way has room to look ahead

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from data.row_blocks import gather, open_rows, write_table
-from dplasso.errors import DataError
+from dplasso import DataError
 
 MEMORY = 1 << 20
 ROWS = {"x": [[1], [2], [3]], "v": [[1.0], [1.0], [1.0]]}

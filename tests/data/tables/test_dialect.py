@@ -3,11 +3,11 @@
 import pyarrow as pa
 import pytest
 
+from dplasso import DataError
 from dplasso.data.table_batches import Dialect, TableReader, said, sniffed, with_points
 from dplasso.encoding.files import encode_files, first_rows, read_records
 from dplasso.encoding.parts import Bins, Categories
 from dplasso.encoding.schema import Schema
-from dplasso.errors import DataError
 from encoding.generated import write
 
 PLAIN = Dialect(",", ".", "utf-8")

@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 from numba.core.dispatcher import Dispatcher
 
-from dplasso.errors import DataError
+from dplasso import DataError
 from dplasso.fit import frank_wolfe as method_module
 from dplasso.fit import run as run_module
 from dplasso.frank_wolfe import problem as problem_module

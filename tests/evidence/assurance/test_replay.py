@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dplasso.errors import DataError, PrivacyLeakWarning
+from dplasso import DataError, PrivacyLeakWarning
 from frank_wolfe.reference import column_gradients
 from neighbours import (
     BOUND,
