@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from audit.mutants import Steps, settings
-from dplasso import DPLassoClassifier, DPLinearRegression, DPLogisticRegression
+from dplasso import DPLassoClassifier, DPLogisticRegression
 from dplasso.audit import (
     Claim,
     Plan,
@@ -100,13 +100,6 @@ def test_the_papers_claim_is_its_authors():
 # Chance that a claim which holds is called violated.
 ALARM = 1e-6
 CLAIM = Claim(1.0, 1e-6, "add-remove", 3, 1.0, 1.0)
-COMMON = {"epsilon": 1.0, "delta": 1e-6, "fit_intercept": False}
-# With the fits that show what is missing.
-GRADIENT = {
-    "binary": (DPLogisticRegression(classes=(0, 1), **COMMON), 300),
-    "multinomial": (DPLogisticRegression(classes=(0, 1, 2), **COMMON), 300),
-    "huber": (DPLinearRegression(target_bounds=(0.0, 1.0), **COMMON), 300),
-}
 
 
 @pytest.fixture(autouse=True)
@@ -115,30 +108,26 @@ def short():
         yield
 
 
-def weight_target(estimator):
+def weight_target():
     """Audit a fit without signal but the canary's, which owns a column, by its weight.
 
     The release is that weight in thousandths of its standard error.
     """
+    estimator = DPLogisticRegression(1.0, 1e-6, classes=(0, 1), fit_intercept=False)
 
     def fit(data):
         fitted = estimator.fit(data.X, data.y)
-        # The most that the canary moves any output.
-        weight = fitted.coef_[-1 if fitted.coef_.shape[0] == 1 else 1, 0]
-        z = weight / fitted.coef_standard_error_[0]
+        z = fitted.coef_[0, 0] / fitted.coef_standard_error_[0]
         return Steps(np.zeros(1, dtype=int), np.array([round(1000 * z)]))
 
     return Target(CLAIM, fit)
 
 
-@pytest.mark.parametrize("name", GRADIENT)
-def test_the_claim_of_noisy_gradients_stands(name):
-    estimator, runs = GRADIENT[name]
-    assert not audit_canary(weight_target(estimator), runs, ALARM).violated
+def test_the_claim_of_noisy_gradients_stands():
+    assert not audit_canary(weight_target(), 300, ALARM).violated
 
 
-@pytest.mark.parametrize("name", GRADIENT)
-def test_a_fraction_of_the_noise_is_refuted(name, monkeypatch):
+def test_a_fraction_of_the_noise_is_refuted(monkeypatch):
     """So few fits cannot see half of it missing at this confidence; exact tests do that."""
     honest = schedule.schedule_for
 
@@ -147,8 +136,7 @@ def test_a_fraction_of_the_noise_is_refuted(name, monkeypatch):
         return replace(made, noise_scale=made.noise_scale / 20)
 
     monkeypatch.setattr(descend, "schedule_for", weak)
-    estimator, runs = GRADIENT[name]
-    finding = audit_canary(weight_target(estimator), runs, ALARM)
+    finding = audit_canary(weight_target(), 300, ALARM)
     assert finding.violated
     assert 1.0 < finding.audited < math.inf
 

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from checkpoint.conftest import WRITES
 from dplasso import (
     BudgetError,
     DPFrankWolfeClassifier,
@@ -23,12 +22,8 @@ from dplasso.checkpoint.session import fit_with_checkpoints, read_checkpoint, re
 from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import Schema
 from dplasso.errors import CheckpointError
-from dplasso.fit import run as fit_run
-from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.ledger import (
     add_dataset,
-    budgets,
-    charging,
     create_ledger,
     data_fingerprint,
     find,
@@ -101,48 +96,6 @@ def test_a_fit_that_nothing_interrupts_is_charged_once(ledger, kept):
     assert "ledger" not in stored.params
 
 
-# What is done in this order: the checkpoint with a token, the charge, the steps, the end.
-MOMENTS = {
-    "before the checkpoint": (WRITES, 1, False),
-    "before the charge": ((checkpoint, "reserve"), 1, False),
-    "in the charge": ((budgets, "insert_entry"), 1, True),
-    "after the charge": ((checkpoint, "reserve"), 1, True),
-    "at the first step": (WRITES, 2, True),
-    "at the last step": (WRITES, STEPS + 1, True),
-    "after the end": ((charging, "finish"), 1, True),
-}
-
-
-@pytest.mark.parametrize("name", MOMENTS)
-def test_killed_at_any_moment_it_is_charged_once(name, ledger, kept, killed):
-    at, count, after = MOMENTS[name]
-    killed(model(ledger), DATA, kept, count, at=at, after=after)
-    assert len(entries(ledger)) <= 1
-    before = vertices(kept) if kept.exists() else None
-    run = resume_fit if kept.exists() else fit_with_checkpoints
-    made = run(model(ledger), *DATA, kept)
-    assert states(ledger) == ["finished"]
-    if before is not None:
-        assert made.transcript_.vertex[: before.size].tolist() == before.tolist()
-    # Complete, it gives the same model as often as it is asked, and spends nothing.
-    assert resume_fit(model(ledger), *DATA, kept).transcript_ == made.transcript_
-    assert states(ledger) == ["finished"]
-    # Another fit could not be paid for.
-    with pytest.raises(BudgetError):
-        fit_with_checkpoints(model(ledger, epsilon=2.9), *DATA, kept, overwrite=True)
-    assert len(entries(ledger)) == 1
-
-
-def test_an_error_in_the_fit_is_noted_and_the_fit_resumed(ledger, kept, monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setattr(FrankWolfe, "advance", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            fit_with_checkpoints(model(ledger), *DATA, kept)
-    assert states(ledger) == ["failed"]
-    resume_fit(model(ledger), *DATA, kept)
-    assert states(ledger) == ["finished"]
-
-
 def test_a_copy_cannot_end_in_a_second_model(ledger, begun, tmp_path):
     copy = Path(shutil.copy(begun, tmp_path / "copy"))
     first = resume_fit(model(ledger), *DATA, begun)
@@ -171,24 +124,6 @@ def test_of_two_copies_under_way_one_ends_in_a_model(ledger, begun, tmp_path, mo
     assert read_checkpoint(copy).is_complete
     with pytest.raises(LedgerError, match="has paid for a model already"):
         resume_fit(other, *DATA, copy)
-    assert states(ledger) == ["finished"]
-
-
-def test_an_end_that_cannot_be_noted_is_made_up_for(ledger, begun, monkeypatch):
-    away = Path(ledger + ".away")
-    real = fit_run.run_in_chunks
-
-    def run(*arguments, **options):
-        Path(ledger).rename(away)
-        real(*arguments, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(fit_run, "run_in_chunks", run)
-        with pytest.raises(LedgerError, match="there is no ledger"):
-            resume_fit(model(ledger), *DATA, begun)
-    away.rename(ledger)
-    assert states(ledger) == ["reserved"]
-    resume_fit(model(ledger), *DATA, begun)
     assert states(ledger) == ["finished"]
 
 

@@ -131,25 +131,6 @@ class TestRefused:
             fit_with_checkpoints(model(), *data, tmp_path / "none" / "c")
 
 
-def test_a_checkpoint_that_cannot_be_written_stops_the_fit_and_stays(data, path, monkeypatch):
-    written = 0
-    original = module.write_checkpoint
-
-    def write(*arguments, **options):
-        nonlocal written
-        written += 1
-        if written > 9:
-            raise OSError(28, "No space left on device")
-        original(*arguments, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "write_checkpoint", write)
-        with pytest.raises(OSError, match="No space"):
-            fit_with_checkpoints(model(), *data, path, seconds=0)
-    assert len(read_checkpoint(path).state["vertex"]) == 7
-    assert len(resume_fit(model(), *data, path).transcript_) == STEPS
-
-
 def test_a_checkpoint_holds_nothing_of_the_data_but_the_transcript(path, monkeypatch):
     """Same transcript, other records and another number of them: the same bytes."""
     contents, given = [], {"n_iter": 1, "fit_intercept": False, "n_records": 40, "random_state": 0}

@@ -21,27 +21,18 @@ def test_the_default_is_consistent():
 
 
 def test_the_papers_mechanism_is_refuted_and_the_exit_code_says_so():
-    arguments = ("audit", "--mechanism", "paper", "--epsilon", "0.1", *QUICK)
-    report = json.loads(done(*arguments, "--json", code=3).stdout)
+    arguments = ("audit", "--mechanism", "paper", "--epsilon", "0.1", *QUICK, "--json")
+    report = json.loads(done(*arguments, code=3).stdout)
     assert report["verdict"] == "violation"
     assert report["findings"][1]["violated"]
-    assert "VIOLATION" in done(*arguments, code=3).stdout
     assert "Exit code 3 if the claim is refuted" in said("audit", "--help")
 
 
-def test_text_output():
-    text = said("audit", *QUICK, "--neighbors", "replace-one")
-    for words in (
-        *("canary: one step", "nothing found", "the attacks on whole fits found nothing"),
-        "Consistent: nothing refutes the claim (epsilon = 1, delta = 1e-06, replace-one)",
-    ):
-        assert words in text
-
-
-@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
-def test_noisy_gradients_are_consistent(neighbors):
-    given = ("--method", "logistic", "--runs", "100", "--epsilon", "0.1", "--neighbors", neighbors)
-    assert "canary: noisy gradients" in said("audit", *given)
+def test_noisy_gradients_are_consistent():
+    given = ("--method", "logistic", *QUICK, "--epsilon", "0.1", "--neighbors", "replace-one")
+    text = said("audit", *given)
+    assert "canary: noisy gradients" in text
+    assert "nothing refutes the claim (epsilon = 0.1, delta = 1e-06, replace-one)" in text
 
 
 def test_the_whole_job_on_the_real_data(tmp_path):

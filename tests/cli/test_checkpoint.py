@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from cli.conftest import done, found, kept_in, refused, vertices_in, vertices_of
+from cli.conftest import done, kept_in, refused, vertices_in, vertices_of
 
 STEPS = 6_000
 # Slow steps, so that there is something to interrupt.
@@ -46,19 +46,6 @@ def stop(arguments, path, with_signal):
     process.send_signal(with_signal)
     _, stderr = process.communicate(timeout=30)
     return vertices_in(path), process.returncode, stderr
-
-
-def test_killed_and_resumed_with_a_seed_it_is_the_same_model(train, tmp_path, kept):
-    model, whole = tmp_path / "model.npz", tmp_path / "whole.npz"
-    arguments = [train, *SETTINGS, "--seed", 5]
-    options = ["--checkpoint", kept, "--checkpoint-seconds", 0, "--model", model]
-    taken, *_ = stop([*arguments, *options], kept, signal.SIGKILL)
-    assert 0 < len(taken) < STEPS
-    assert not model.exists()
-    report = found("fit", *arguments, *options, "--resume")
-    assert report["checkpoint"] == {"path": str(kept), "resumed_after": len(taken)}
-    done("fit", *arguments, "--model", whole)
-    assert model.read_bytes() == whole.read_bytes()
 
 
 def test_killed_and_resumed_without_a_seed_it_keeps_its_steps(train, tmp_path, kept, run):

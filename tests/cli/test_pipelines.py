@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 import dplasso
 from cli.conftest import done, found, refused, run_command, said
@@ -62,11 +61,3 @@ def test_other_pipelines_predict_in_python(of_texts, tmp_path):
     rows = write_csv(tmp_path / "t.csv", text=TEXTS)
     for command in ("predict", "evaluate"):
         refused(run_command(command, tmp_path / "m.npz", rows), "holds a pipeline", "dplasso.load")
-
-
-def test_a_function_of_ones_own_needs_python(tmp_path):
-    fitted(FunctionTransformer(np.tanh), NUMBER * 1.0, tmp_path / "m.npz")
-    model = dplasso.load(tmp_path / "m.npz")[-1]
-    model.model_.row_steps.steps[0]["params"]["func"] = {"function": "mine:own"}
-    model.save(tmp_path / "m.npz")
-    refused(run_command("predict", tmp_path / "m.npz", "x.svm"), "mine:own, which is not declared")

@@ -10,7 +10,6 @@ from sklearn.datasets import load_svmlight_file
 import dplasso
 from cli.conftest import done, found, refused
 from dplasso import PublicEncoder, open_store
-from dplasso.encoding.schema import read_schema
 
 
 @pytest.fixture(scope="session")
@@ -227,76 +226,33 @@ PARTS = [
 BOUNDS = {"age": (0, 110), "income": (0, 1e6)}
 
 
-@pytest.fixture
-def folder(tmp_path):
+def test_edges_are_released_and_covered_by_the_fit(tmp_path):
     rng = np.random.default_rng(3)
-    n = 2000
-    pd.DataFrame({
-        "age": rng.uniform(18, 95, n).round(1),
-        "income": np.exp(rng.normal(10, 1, n)).round(2),
-        "ward": rng.choice(["a", "b"], n),
-        "who": np.arange(n) // 2,
-        "y": rng.integers(0, 2, n),
-    }).to_csv(tmp_path / "t.csv", index=False)  # fmt: skip
-    (tmp_path / "s.json").write_text(json.dumps({"label": "y", "parts": PARTS}))
-    return tmp_path
-
-
-def release(folder, **more):
-    """Release edges, and write the schema that has them."""
-    table, schema = pd.read_csv(folder / "t.csv"), read_schema(folder / "s.json")
-    if "rows_per_person" in more:
-        more["groups"] = table["who"]
-    edged = dplasso.private_quantiles(table, schema, BOUNDS, epsilon=1.0, **more)
-    (folder / "e.json").write_text(json.dumps(edged.to_json()))
-
-
-def fit(folder, *more, schema="e.json"):
-    given = (folder / "t.csv", "--schema", folder / schema, "--epsilon", "1", "--classes", "0,1")
-    return ("fit", *given, *more)
-
-
-def released_edges(folder):
-    """Return the statement of the edges that were released."""
-    return json.loads((folder / "e.json").read_text())["edges"]["statement"]
-
-
-def mu_of_edges(privacy):
-    """Return what a fit's statement says of its edges."""
-    return next(one["numbers"]["mu"] for one in privacy["releases"] if one["name"] == "edges")
-
-
-def test_edges_are_released_and_covered_by_the_fit(folder):
-    release(folder)
-    schema = json.loads((folder / "e.json").read_text())
-    assert not any("confirm" in part for part in schema["parts"])
-    assert schema["edges"]["columns"] == ["age", "income"]
-    assert len(schema["parts"][0]["edges"]) > 5
-    report = found(*fit(folder, "--model", folder / "m.npz"))["privacy"]
-    assert report["epsilon"] <= 1.0
-    assert mu_of_edges(report) == schema["edges"]["statement"]["mu"]
-    assert (
-        "private quantiles of the same records"
-        in done("show", folder / "m.npz", "--explain").stdout
+    table = pd.DataFrame(
+        {
+            "age": rng.uniform(18, 95, 2000).round(1),
+            "income": np.exp(rng.normal(10, 1, 2000)).round(2),
+            "ward": rng.choice(["a", "b"], 2000),
+            "y": rng.integers(0, 2, 2000),
+        }
     )
-    page = done("report", folder / "m.npz", "--out", folder / "r.html")
-    assert page.exit_code == 0
-    assert "private quantiles of the same records" in (folder / "r.html").read_text()
-    assert found("evaluate", folder / "m.npz", folder / "t.csv")["n_samples"] == 2000
-
-
-def test_people_with_several_rows(folder, run):
-    asked = ("--person-column", "who", "--rows-per-person", "2")
-    release(folder, rows_per_person=2)
-    statement = released_edges(folder)
-    assert statement["rows_per_person"] == 2
-    report = found(*fit(folder, *asked))["privacy"]
-    assert mu_of_edges(report) == statement["mu"]
-    assert report["rows_per_person"] == 2
-    unlike = "edges protect {}, but this fit protects {}"
-    refused(run(*fit(folder)), unlike.format("people", "single rows"))
-    release(folder)
-    refused(run(*fit(folder, *asked)), unlike.format("single rows", "people"))
+    table.to_csv(tmp_path / "t.csv", index=False)
+    schema = PublicEncoder({"label": "y", "parts": PARTS}).schema_
+    edged = dplasso.private_quantiles(table, schema, BOUNDS, epsilon=1.0).to_json()
+    (tmp_path / "e.json").write_text(json.dumps(edged))
+    assert not any("confirm" in part for part in edged["parts"])
+    assert edged["edges"]["columns"] == ["age", "income"]
+    assert len(edged["parts"][0]["edges"]) > 5
+    given = (tmp_path / "t.csv", "--schema", tmp_path / "e.json", "--classes", "0,1")
+    report = found("fit", *given, "--epsilon", "1", "--model", tmp_path / "m.npz")["privacy"]
+    assert report["epsilon"] <= 1.0
+    (edges,) = [one["numbers"] for one in report["releases"] if one["name"] == "edges"]
+    assert edges["mu"] == edged["edges"]["statement"]["mu"]
+    told = "private quantiles of the same records"
+    assert told in done("show", tmp_path / "m.npz", "--explain").stdout
+    done("report", tmp_path / "m.npz", "--out", tmp_path / "r.html")
+    assert told in (tmp_path / "r.html").read_text()
+    assert found("evaluate", tmp_path / "m.npz", tmp_path / "t.csv")["n_samples"] == 2000
 
 
 def test_the_curator_is_told_of_columns_that_say_nothing(tmp_path):

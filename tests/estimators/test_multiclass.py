@@ -5,8 +5,6 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso import DPLassoClassifier, DPLogisticRegression
-from dplasso.fit import lasso
-from dplasso.phases.releases import Counted
 from dplasso.report.page import report_section
 from estimators.kinds import each_classifier, four, make, numbers
 from fit.cases import COLUMNS, NAMES
@@ -60,29 +58,6 @@ def test_the_table_of_weights_names_the_classes(models, kind):
     assert rows[0]["class"] in repr(model.top_features(1))
     assert f"{rows[0]['class']}: column {rows[0]['column']}<" in report_section(model.model_)
     assert "ant, bee, cat, dog" in model._repr_html_inner()
-
-
-def test_every_weight_of_the_lasso_is_drawn_once(monkeypatch):
-    monkeypatch.setattr(lasso, "_LONGER_ROWS", 1e-3)
-    model = DPLassoClassifier(20.0, max_weights=200, random_state=7).fit(*four())
-    assert np.unique(model.transcript_.vertex).size == model.n_iter_ == 200
-    assert set(model.coef_.indices) <= set(model.transcript_.vertex % COLUMNS)
-
-
-def test_short_lists_are_of_columns():
-    listed = DPLogisticRegression(20.0, max_weights=3, random_state=0).fit(*four())
-    assert np.unique(listed.coef_.indices).size == 3
-
-
-def test_every_count_is_noisy():
-    """A noisy count is a whole number by a chance of 2^-32."""
-    X, y = four()
-    models = [DPLassoClassifier(max_weights=1).fit(X, y).model_ for _ in range(5)]
-    counts = [model.released.last(Counted).counts for model in models]
-    assert not (np.array(counts) % 1.0 == 0.0).any()
-    assert np.std(counts, axis=0).min() > 5.0
-    exact = np.bincount(np.searchsorted(NAMES, y))
-    assert np.abs(np.mean(counts, axis=0) - exact).max() < 200.0
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dplasso.errors import CheckpointError, StoreError
+from dplasso.errors import StoreError
 from dplasso.files.archive import labels_from_array, labels_to_array
 from dplasso.files.disk import (
     atomic_write,
     check_writable,
-    claim,
     hold,
     is_held,
     lock,
@@ -259,17 +258,6 @@ def test_holders_in_a_row_never_overlap(tmp_path):
         thread.join()
     assert most == 1
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_checkpoint_is_claimed_once(tmp_path):
-    second = claim(tmp_path / "c")
-    with (
-        claim(tmp_path / "c"),
-        pytest.raises(CheckpointError, match="c is in use by another process"),
-    ):
-        second.__enter__()
-    with pytest.raises(FileNotFoundError, match="no folder"), claim(tmp_path / "none" / "c"):
-        pass
 
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))

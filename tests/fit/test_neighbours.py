@@ -124,7 +124,6 @@ RUNS = {
     "stale": sparse(None),
     "standard": lambda problem: watch(problem, vertices(problem, 0), None, solver="standard"),
 }
-FEW_RUNS = pytest.mark.parametrize("run", ["exact", "default", "standard"])
 
 
 @each_relation

@@ -11,7 +11,6 @@ from dplasso.frank_wolfe.transcript import Transcript, weights
 from dplasso.frank_wolfe.vertex_run import OPERATIONS_PER_COORDINATE, OPERATIONS_PER_GRADIENT
 from dplasso.privacy.exponential_mechanism import SelectionRule
 from dplasso.privacy.randomness import random_stream
-from dplasso.runtime import progress
 from dplasso.selection.contract import new_counters
 from dplasso.selection.noisy_max import GumbelState
 from dplasso.selection.registry import make_selector
@@ -20,34 +19,6 @@ from frank_wolfe.cases import argmax, build, forced, random_transcript, small_pr
 
 def run(problem, selector=None, seed=0, **options):
     return solve(problem, selector or argmax(), random_stream(seed), **options)
-
-
-@pytest.mark.parametrize("solver", ["sparse", "standard"])
-def test_chunks_do_not_change_the_run(solver, monkeypatch):
-    _, _, problem = small_problem(0, n_steps=50)
-    runs = []
-    for seconds in (0.0, 1e9):
-        monkeypatch.setattr(progress, "_CHUNK_SECONDS", seconds)
-        calls = []
-        options = {"solver": solver, "drift_tol": 0.01, "record_history": True}
-        solution = run(problem, progress=lambda done, total, c=calls: c.append(done), **options)
-        runs.append((solution, calls))
-    (one, single), (other, doubled) = runs
-    assert single == list(range(1, 51))
-    assert doubled == [1, 3, 7, 15, 31, 50]
-    assert one.transcript() == other.transcript()
-    np.testing.assert_array_equal(one.state.alpha, other.state.alpha)
-    np.testing.assert_array_equal(one.history.objective, other.history.objective)
-
-
-def test_an_interruption_passes_through():
-    _, _, problem = small_problem(0, n_steps=9)
-
-    def stop(done, total):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(problem, progress=stop)
 
 
 def test_no_entries_at_all():
@@ -139,22 +110,6 @@ def test_a_run_goes_on_from_any_prefix_as_the_one_that_drew_it(name, solver):
         assert_same_state(whole.state, found.state)
         assert_same_selector(own, again)
         np.testing.assert_array_equal(whole.history.gap, found.history.gap)
-
-
-@pytest.mark.parametrize("solver", ["sparse", "standard"])
-def test_a_prefix_is_taken_whatever_the_draw_would_be(solver):
-    _, _, problem = small_problem(7, n_steps=30)
-    chosen = random_transcript(problem, 3)
-
-    def drawn(prefix):
-        selector = selector_of("bucket", problem)
-        return solve(problem, selector, random_stream(0), solver=solver, prefix=prefix).transcript
-
-    assert drawn(chosen)() == chosen
-    part = drawn(first(chosen, 20))
-    assert part(20) == first(chosen, 20)
-    # Two runs that share twenty steps and then draw: ten draws agree with chance below 1e-6.
-    assert part() != chosen
 
 
 def test_more_steps_than_the_run_has_are_refused():

@@ -110,15 +110,6 @@ def test_how_columns_are_cut_into_blocks_shows_only_in_the_noise(monkeypatch):
         assert (state(solver(X, y, NOISY, constant=0.1)) != noisy_run).mean() > 0.5
 
 
-def test_steps_can_be_taken_in_any_chunks():
-    X, y = records()
-    expected = state(solver(X, y, NOISY))
-    run = descent(unit_rows(X), Logistic(0.5), y, NOISY, stream(0))
-    for first, last in ((1, 1), (2, 7), (8, 7), (8, 12)):
-        run.advance(first, last)
-    np.testing.assert_array_equal(state(run), expected)
-
-
 def test_no_two_blocks_and_no_two_runs_share_noise(monkeypatch):
     monkeypatch.setattr(noisy_descent, "BLOCK", 4)
     nothing, y = np.zeros((5, 40)), np.zeros(5)

@@ -202,21 +202,6 @@ def test_what_a_record_adds_is_what_it_adds_alone(form, kind):
             assert moved(other, one) == gradients(alone, [1], *given), name
 
 
-@OUTPUTS
-@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
-def test_weighted_neighbours_differ_by_at_most_the_sensitivity(relation, loss):
-    """A number that is no weight, which no fit makes, is taken for one in [0, 1]."""
-    for pair in pairs(relation):
-        for own in (0.0, 0.4, 1.0, 1.9, -3.0, np.inf, np.nan):
-            found = []
-            for X, y, shared in zip(pair.rows, pair.labels, pair.shared, strict=True):
-                weights = np.full(y.size, own)
-                weights[shared] = np.linspace(0.0, 1.0, shared.size)
-                targets = targets_of(np.asarray(y, dtype=np.float64), weights)
-                found.append(gradients(X, targets, some_weights(loss), loss, UNIT, 0.1))
-            assert inside(moved(*found), moved_by(loss.residual_bound, relation)), pair.name
-
-
 def test_several_rows_of_one_person():
     X, y = records(30)
     rows, labels = np.tile([1.0] + [0.0] * 11, (7, 1)), np.ones(7)

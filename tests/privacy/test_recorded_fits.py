@@ -126,7 +126,7 @@ def test_nor_what_vertices_are_drawn_from():
     """Without the compiler, which would take longer than these fits."""
     paths = os.pathsep.join(filter(None, [".", "tests", os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
-        [sys.executable, isolated_rows.__file__, "12", "draws"],
+        [sys.executable, isolated_rows.__file__, "12", "draws", "8"],
         env=os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": paths},
         capture_output=True,
         text=True,

@@ -501,10 +501,3 @@ def test_a_search_in_a_store_is_that_in_memory(neighbors, tmp_path, monkeypatch)
     weights = [each.best_estimator_.weights(dense=True) for each in (first, again)]
     np.testing.assert_array_equal(*weights)
     assert [path.name for path in tmp_path.iterdir()] == ["rows"]
-
-
-def test_a_search_in_a_store(tmp_path):
-    store = write_store(matrix_source(X[:, 1:], Y), tmp_path / "x.store")
-    search = PrivateSearch(DPLogisticRegression(), {"max_weights": [None]})
-    for given in ((store,), (store.X, store.y)):
-        assert search.fit(*given).predict(store.X).shape == (ROWS,)

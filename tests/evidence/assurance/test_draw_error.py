@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from dplasso import load, privacy_cost
+from dplasso import load
 from dplasso.phases import select
 from dplasso.privacy.accounting import epsilon_spent
 from dplasso.privacy.exponential_mechanism import EXPONENT_SLACK, SAMPLING_ERROR, SelectionRule
@@ -76,16 +76,6 @@ def test_what_is_drawn_is_what_is_paid_for(
     model.save(tmp_path / "model.npz")
     assert load(tmp_path / "model.npz").privacy_ == statement
     assert statement.sampling_delta > 0
-
-
-@each_cost
-@each_relation
-def test_the_cost_told_in_advance_is_the_cost(private_model, neighbors, epsilon):
-    statement = private_model(neighbors=neighbors, epsilon=epsilon).fit(*common_records()).privacy_
-    known = {"fit_intercept": False, "n_records": 40, "n_iter": N_STEPS, "neighbors": neighbors}
-    told = privacy_cost(epsilon, method="frank-wolfe", feature_bound=BOUND, **known)
-    for name in ("epsilon", "delta", "mu", "sampling_delta", "releases"):
-        assert getattr(told, name) == getattr(statement, name), name
 
 
 def test_a_distance_too_large_would_be_seen():

@@ -13,7 +13,6 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
-from sklearn.base import clone
 
 from dplasso import DPFrankWolfeClassifier
 from dplasso.privacy.randomness import RandomStream, random_stream
@@ -91,12 +90,3 @@ def test_all_256_bits_come_from_the_system():
     assert bits.shape == (64, 256)
     assert bits.any(axis=0).all()
     assert not bits.all(axis=0).any()
-
-
-def test_a_copied_generator_repeats_and_is_not_called_private():
-    # scikit-learn's clone copies it. Whoever seeds is told so.
-    model = DPFrankWolfeClassifier(n_iter=20, random_state=np.random.default_rng(0))
-    one, other = (clone(model).fit(*noise_data()) for _ in range(2))
-    assert one.transcript_ == other.transcript_
-    assert not one.privacy_.is_private
-    assert not other.privacy_.is_private
