@@ -20,6 +20,7 @@ from dplasso.privacy.randomness import random_stream
 from fit.cases import fitted, four_classes, other_forms, records, same_model
 from frank_wolfe.cases import dense_rows, some_labels
 from frank_wolfe.test_rounds import rows_of, run_of, selector_of
+from recorded_fits import short_runs
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +185,8 @@ def test_counts_are_noisy(rows):
     """Thirty draws of a standard deviation far beyond 1: one that is exact is no chance."""
     X, y = rows()
     exact = np.unique(y, return_counts=True)[1]
-    fits = [DPLassoClassifier(1.0, max_weights=2, random_state=k).fit(X, y) for k in range(15)]
+    with short_runs():
+        fits = [DPLassoClassifier(1.0, max_weights=2, random_state=k).fit(X, y) for k in range(15)]
     found = [one.model_.released.last(Counted) for one in fits]
     counts, deviation = np.array([one.counts for one in found]), found[0].deviation
     assert deviation > 30
