@@ -67,25 +67,14 @@ def test_a_ledger_takes_the_whole_plan(tmp_path, method, more):
     assert len(charged_to(ledger)) == len(fits)
 
 
-def test_words_and_commands_fit_the_method():
-    given = (*PLAN, "--rows-per-person", 2, "--method", "linear", "--target-bounds", "0,100")
-    text = said(*given)
-    for words in (
-        "ledger init L --epsilon 2 --delta 1e-06 --rows-per-person 2",
-        "--method linear --target-bounds 0,100 --rows-per-person 2 --person-column NAME",
-        "in Python: private_score(model, X, y, ",
-        *("far above what the others", "a mean absolute error to within"),
-    ):
-        assert words in text
+def test_words_fit_the_method():
+    text = said(*PLAN, "--method", "linear", "--target-bounds", "0,100")
+    assert "far above what the others" in text
+    assert "a mean absolute error to within" in text
     table = ("--columns", 120, "--row-entries", 14)
     few, many = (found(*PLAN, *more)["parts"][0]["finds"] for more in ((), table))
     assert "columns in " in few != many
-
-
-def test_the_commands_are_printed():
-    text = said(*PLAN)
-    for words in ("ledger init", "dplasso fit", "dplasso evaluate", "to within"):
-        assert words in text
+    assert "an accuracy over all rows to within" in said(*PLAN)
     numbers = run_command(*PLAN, "--method", "logistic", "--target-bounds", "0,9")
     refused(numbers, "--target-bounds cannot be combined with --method logistic")
 

@@ -12,6 +12,7 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import beta
 
 from dplasso.errors import ParameterError
+from dplasso.privacy.accounting import bracket
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.exponential_mechanism import EXPONENT_SLACK
 
@@ -19,7 +20,7 @@ VIOLATION = "violation"
 CONSISTENT = "consistent"
 # Empty records beside a canary: they expose a mechanism that is scaled by the number of records.
 COMPANY = 10
-# Bisection for epsilon stops at this width; the end on the safe (smaller) side is reported.
+# Bisection for epsilon stops at this relative width; the end on the safe (smaller) side is reported.
 _WIDTH = 1e-9
 LARGEST_EPSILON = 700.0
 
@@ -273,13 +274,8 @@ def largest_refuted(refuted: Callable[[float], bool]) -> float:
     """Return the end of the refuted values, which start at 0, from below; 0 if there are none."""
     if not refuted(0.0):
         return 0.0
-    low, high = 0.0, 1.0
-    while refuted(high) and high < LARGEST_EPSILON:
-        low, high = high, 2.0 * high
-    while high - low > _WIDTH:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if refuted(middle) else (low, middle)
-    return low
+    end, _ = bracket(lambda value: value < LARGEST_EPSILON and refuted(value), 1.0, _WIDTH)
+    return end
 
 
 def repeat_probability(draws: int, outcomes_log: float) -> float:

@@ -243,8 +243,7 @@ def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
     if remarks := _schema_remarks(train):
         report["remarks"] = remarks
     if wanted.ledger is not None:
-        release = estimator.model_.digest
-        report["ledger"] = left_after(wanted.ledger, wanted.dataset, estimator.privacy_, release)
+        report["ledger"] = left_after(wanted.ledger, wanted.dataset, estimator.model_.digest)
     return report
 
 

@@ -12,7 +12,6 @@ from rich.markup import escape
 from dplasso import ledger as ledgers
 from dplasso.cli import output
 from dplasso.privacy.parameters import RELATIONS
-from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import rounded_down as down
 from dplasso.privacy.wording import rounded_up
 
@@ -31,22 +30,11 @@ _BUDGET = ("epsilon", "delta", "neighbors", "rows_per_person")
 up = partial(rounded_up, digits=6)
 
 
-def left_after(
-    ledger: Path, dataset: str | None, statement: PrivacyStatement, release: str = ""
-) -> dict[str, Any]:
+def left_after(ledger: Path, dataset: str | None, release: str = "") -> dict[str, Any]:
     """Return a data set's budget, what is spent after a charge, and what is left for another such.
 
     `release` is the digest of what was paid for.
     """
-    settings: dict[str, Any] = {"delta": statement.delta, "n_iter": statement.steps}
-    settings |= {"mechanism": statement.mechanism, "rows_per_person": statement.rows_per_person}
-    return left_of(ledger, dataset, settings, release)
-
-
-def left_of(
-    ledger: Path, dataset: str | None, settings: dict[str, Any], release: str = ""
-) -> dict[str, Any]:
-    """Return what `left_after` returns, for a fit with these settings."""
     budget = ledgers.pick(ledgers.read_budgets(ledger), dataset, ledger)
     # A fit of few steps may release what an earlier one did.
     same = [entry for entry in budget.entries if entry.release == release]
@@ -54,7 +42,8 @@ def left_of(
     return {
         "dataset": budget.name,
         **{name: getattr(budget, name) for name in _BUDGET},
-        **_state_of(budget, settings),
+        **_spent(budget),
+        "epsilon_left": ledgers.epsilon_left(budget, charge),
         "kind": charge.kind,
         "fits_left": ledgers.fits_left(budget, charge),
     }
@@ -110,7 +99,8 @@ def report_of(budget: ledgers.Budget, settings: dict[str, Any]) -> dict[str, Any
             {"rows_per_person": rows, "epsilon": ledgers.epsilon_total(*spent, budget.delta)}
             for rows, spent in ledgers.totals(budget).items()
         ],
-        **_state_of(budget, settings),
+        **_spent(budget),
+        "epsilon_left": ledgers.largest_epsilon(budget, **settings),
         "rho_spent": budget.rho / ledgers.UNITS,
         "rho_left": max(0, whole - budget.rho) / ledgers.UNITS,
         "draw_delta_spent": budget.draw_delta / ledgers.UNITS,
@@ -119,13 +109,11 @@ def report_of(budget: ledgers.Budget, settings: dict[str, Any]) -> dict[str, Any
     }
 
 
-def _state_of(budget: ledgers.Budget, settings: dict[str, Any]) -> dict[str, float]:
-    """Return the spent share of a budget, and the epsilon left for one more fit."""
+def _spent(budget: ledgers.Budget) -> dict[str, float]:
     whole = ledgers.whole_rho(budget)
     return {
         "epsilon_spent": ledgers.epsilon_total(budget.rho, budget.draw_delta, budget.delta),
         "share_spent": budget.rho / whole if whole else 1.0,
-        "epsilon_left": ledgers.largest_epsilon(budget, **settings),
     }
 
 

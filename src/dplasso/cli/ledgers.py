@@ -10,7 +10,7 @@ from dplasso.cli import output
 from dplasso.cli.ledger_report import (
     called,
     fit_words,
-    left_of,
+    left_after,
     left_sentence,
     print_report,
     report_of,
@@ -50,15 +50,12 @@ class Planned:
         settings["rows_per_person"] = self.rows_per_person or rows_per_person
         return method_of(estimator_of(self.method, None, **settings)).cost()
 
-    def settings(self, delta: float, rows_per_person: int) -> dict[str, Any]:
-        """Return the arguments of `dplasso.ledger.largest_epsilon`."""
-        cost = self.cost(1.0, "add-remove", delta, rows_per_person)
+    def settings(self, budget: ledgers.Budget) -> dict[str, Any]:
+        """Return the arguments of `dplasso.ledger.largest_epsilon`, with defaults of a budget."""
+        delta = min(DELTA, budget.delta)
+        cost = self.cost(1.0, "add-remove", delta, budget.rows_per_person)
         stated = {"delta": cost.delta, "n_iter": cost.n_iter, "mechanism": cost.name}
         return stated | {"rows_per_person": cost.rows_per_person, "draws": cost.draws}
-
-    def settings_under(self, budget: ledgers.Budget) -> dict[str, Any]:
-        """Return the same, with the defaults of a budget."""
-        return self.settings(min(DELTA, budget.delta), budget.rows_per_person)
 
 
 @dataclass(frozen=True)
@@ -137,7 +134,7 @@ def spend(
     # A fit that was made elsewhere had the default delta and covered a row, unless options differ.
     charge = ledgers.charge_of(fit.cost(epsilon, budget.neighbors, DELTA, 1))
     ledgers.finish(ledgers.reserve(ledger_file, dataset, replace(charge, purpose=purpose)))
-    output.text(left_sentence(left_of(ledger_file, dataset, fit.settings(DELTA, 1))), wrap=False)
+    output.text(left_sentence(left_after(ledger_file, dataset)), wrap=False)
 
 
 def show(ledger_file: Path, dataset: str | None = None) -> output.Result:
@@ -153,7 +150,7 @@ def show(ledger_file: Path, dataset: str | None = None) -> output.Result:
     budgets = ledgers.read_budgets(ledger_file)
     if dataset is not None:
         budgets = (ledgers.pick(budgets, dataset, ledger_file),)
-    reports = [report_of(budget, Planned().settings_under(budget)) for budget in budgets]
+    reports = [report_of(budget, Planned().settings(budget)) for budget in budgets]
     document: dict[str, Any] = {"ledger": ledger_file, "datasets": reports}
     total = ledgers.total_of(budgets) if len(budgets) > 1 else None
     if total is not None:
@@ -190,7 +187,7 @@ def plan(
     A grid search of C candidates on F folds is C x F + 1 fits.
     """
     budget = ledgers.pick(ledgers.read_budgets(ledger_file), dataset, ledger_file)
-    settings = fit.settings_under(budget)
+    settings = fit.settings(budget)
     delta, steps, rows = settings["delta"], settings["n_iter"], settings["rows_per_person"]
     left = ledgers.largest_epsilon(budget, **settings, fits=fits)
     sentence = f"Nothing is left of the budget{called(budget.name, ' of')}."

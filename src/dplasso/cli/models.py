@@ -220,7 +220,7 @@ def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> 
     document = {**result.to_dict(), "private": result.privacy.is_private}
     left = None
     if scoring.ledger is not None:
-        left = left_after(scoring.ledger, scoring.dataset, result.privacy)
+        left = left_after(scoring.ledger, scoring.dataset)
         document["ledger"] = left
     return output.Result(document, partial(_print_private, result, left, explain=explain))
 

@@ -9,7 +9,6 @@ import typer
 
 from dplasso import privacy_cost, weakest_association
 from dplasso.cli import output
-from dplasso.cli.options import option_name
 from dplasso.cli.training import default_method, parse_target_bounds
 from dplasso.estimators.cost import PlannedIntervals, plan_intervals
 from dplasso.privacy.statement import PrivacyStatement
@@ -253,52 +252,17 @@ def plan(
         report["intervals"] = asdict(planned)
 
     def show() -> None:
-        _print_plan(whole | fit | {"target_bounds": target_bounds}, finds)
+        headings: dict[str, Callable[[Part], str]] = {
+            "part": lambda part: part.name,
+            ">share": lambda part: f"{part.share:.0%}",
+            ">epsilon": lambda part: down(part.epsilon),
+            "what it finds": lambda part: finds[part],
+        }
+        output.listing(headings, finds)
         if planned is not None:
             output.text("\n" + intervals.sentences(planned))
 
     return output.Result(report, show)
-
-
-def _print_plan(asked: dict[str, Any], finds: dict[Part, str]) -> None:
-    headings: dict[str, Callable[[Part], str]] = {
-        "part": lambda part: part.name,
-        ">share": lambda part: f"{part.share:.0%}",
-        ">epsilon": lambda part: down(part.epsilon),
-        "what it finds": lambda part: finds[part],
-    }
-    output.listing(headings, finds)
-    output.text("\nCommands that charge this plan to a ledger:")
-    usual = {"neighbors": "add-remove", "rows_per_person": 1, "target_bounds": None}
-    options = {
-        name: f" {option_name(name)} {asked[name]}" if asked[name] != default else ""
-        for name, default in usual.items()
-    }
-    if asked["method"] == "linear" and not options["target_bounds"]:
-        options["target_bounds"] = " --target-bounds LOW,HIGH"
-    delta = f"--delta {asked['delta']:g}"
-    people = options["neighbors"] + options["rows_per_person"]
-    output.text(
-        f"  dplasso ledger init L --epsilon {asked['epsilon']:g} {delta}{people}", wrap=False
-    )
-    method = f" DATA --method {asked['method']}{options['target_bounds']}"
-    who = " --person-column NAME" if options["rows_per_person"] else ""
-    fit = f"fit{method}{people}{who}"
-    commands = {"fit": fit, "score": "evaluate model.npz DATA"}
-    for part in finds:
-        if not part.epsilon:
-            continue
-        kept = "" if part.name == "score" else " --model model.npz"
-        line = (
-            f"dplasso {commands[part.name]} --epsilon {down(part.epsilon)} {delta} --ledger L{kept}"
-        )
-        spent = f"{down(part.epsilon)}, {asked['delta']:g}"
-        if part.name == "score" and who:
-            line = (
-                f"in Python: private_score(model, X, y, {spent}, groups=people, "
-                f'rows_per_person={asked["rows_per_person"]}, ledger="L")'
-            )
-        output.text(f"  {line}", wrap=False)
 
 
 def _finds(part: Part, rows: int, columns: int, settings: dict[str, Any]) -> str:

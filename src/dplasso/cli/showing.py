@@ -57,7 +57,7 @@ def show(
         display = CurvesDisplay(curves) if curves else WeightsDisplay(weights.top(top))
         with output.uninterrupted():
             output.write_file(plot, png_of(display.plot().figure_))
-    schema = None if held.origin is None else held.origin.schema
+    schema = held.schema
     heaviest = weights.top(top).rows() if schema is None else _odds(model, weights.top(top))
     facts = model_facts(held, weights)
     cautions, estimates = cautions_about(held), inference_of(held)

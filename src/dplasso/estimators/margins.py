@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 from dplasso.data.store import check_entries
 from dplasso.encoding.encoder import PublicEncoder, is_frame
 from dplasso.encoding.origin import check_same_origin, origin_of
-from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError, ParameterError
 from dplasso.fit.records import store_of, validated
 from dplasso.fit.task import Labels, Task
@@ -186,8 +185,7 @@ def explain(fitted: Any, X: Any, label: Any = None) -> list[Explanation]:
     weights = weights.reshape(len(weights), -1)
     numbers, kept = np.atleast_1d(fitted.intercept_), reading_for(fitted.model_)[0].kept
     kept = kept if kept.size else np.arange(len(weights))
-    model = fitted.model_
-    schema = None if model.origin is None else model.origin.schema
+    model, schema = fitted.model_, fitted.model_.schema
     values = rows.values if rows.values.size else np.full(rows.indices.size, rows.constant)
     output = _output(fitted, label)
     explanations = []
@@ -205,7 +203,7 @@ def explain(fitted: Any, X: Any, label: Any = None) -> list[Explanation]:
         two = len(classes) == 2 and len(numbers) == 1 and model.statement.target_bounds is None
         for key, (held, effect) in merged.items():
             odds = _odds(fitted, margin) / _odds(fitted, margin - effect) if two else None
-            parts.append(Contribution(*_words(model, schema, key, held), effect, odds))
+            parts.append(Contribution(*_words(model, key, held), effect, odds))
         parts.sort(key=lambda part: -abs(part.effect))
         named = classes[1] if two else classes[own] if classes else None
         explanations.append(Explanation(named, margin, float(numbers[own]), tuple(parts)))
@@ -220,7 +218,7 @@ def _odds(fitted: Any, margin: float) -> float:
 def with_odds(fitted: Any, weights: Weights) -> list[dict[str, Any]]:
     """Return rows of weights, with the factor by which each changes even odds of a typical row."""
     model, rows = fitted.model_, weights.rows()
-    schema = None if model.origin is None else model.origin.schema
+    schema = model.schema
     if schema is None or model.classes.size != 2 or model.statement.many_labels:
         return rows
     factor = typical_factor(model, schema)
@@ -243,9 +241,9 @@ def _output(fitted: Any, label: Any) -> int | None:
     return classes.index(label) if many or len(classes) > 2 else 0
 
 
-def _words(model: Model, schema: Schema | None, key: Any, columns: list[int]) -> tuple[str, str]:
+def _words(model: Model, key: Any, columns: list[int]) -> tuple[str, str]:
     """Return the name of a group of columns, and the value of a row with entries in these."""
-    if schema is None:
+    if (schema := model.schema) is None:
         names = model.feature_names
         name = f"column {key:,}" if names is None else str(names[key])
         return name, name

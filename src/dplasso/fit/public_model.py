@@ -132,7 +132,7 @@ def _of_model(model: Model) -> PublicModel:
         names=model.feature_names,
         labels=model.classes.tolist() if model.classes.size else None,
         learns="classes" if model.classes.size else "numbers",
-        schema=None if model.origin is None else model.origin.schema,
+        schema=model.schema,
     )
 
 

@@ -25,6 +25,7 @@ from dplasso.ledger.charging import (
 )
 from dplasso.ledger.composition import (
     affords as affords,
+    epsilon_left as epsilon_left,
     epsilon_total as epsilon_total,
     fits_left as fits_left,
     largest_epsilon as largest_epsilon,

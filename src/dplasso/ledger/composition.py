@@ -173,6 +173,17 @@ def largest_epsilon(
     return 0.0
 
 
+def epsilon_left(budget: Budget, charge: Charge) -> float:
+    """Return the largest epsilon of another fit or score like that of a charge."""
+    return largest_epsilon(
+        budget,
+        delta=charge.delta,
+        n_iter=charge.n_iter,
+        mechanism=charge.mechanism if charge.kind == "fit" else "gaussian",
+        rows_per_person=charge.rows_per_person or 1,
+    )
+
+
 def _rest(delta: float, draw_delta: int) -> float:
     """Return what the draws leave of delta, rounded down."""
     return -_rounded_up(Fraction(draw_delta, UNITS) - Fraction(delta))
@@ -209,15 +220,8 @@ def refuse_overspending(budget: Budget, charge: Charge, path: Any) -> NoReturn:
             f"{charge.delta:g}, about {charge.n_iter} tries) costs a ledger more than is left of "
             f"{whole}; fewer tries and a smaller epsilon cost less"
         )
-    epsilon = largest_epsilon(
-        budget,
-        delta=charge.delta,
-        n_iter=charge.n_iter,
-        mechanism="gaussian" if charge.kind == SCORE else charge.mechanism,
-        rows_per_person=covered,
-    )
     remains = "nothing is left"
-    if epsilon > 0:
+    if (epsilon := epsilon_left(budget, charge)) > 0:
         remains = f"at most epsilon {rounded_down(epsilon)} is left"
     steps = "" if charge.kind == SCORE else f", {charge.n_iter} steps"
     raise BudgetError(

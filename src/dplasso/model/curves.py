@@ -67,7 +67,7 @@ class Curve:
 
 def curves_of(model: Model) -> list[Curve]:
     """Return a curve for each number in bins on several levels, and each of several classes."""
-    schema = None if model.origin is None else model.origin.schema
+    schema = model.schema
     if schema is None or not any(isinstance(part, Levels) for part in schema.parts):
         return []
     coefficients, _, error = linear_part(model)

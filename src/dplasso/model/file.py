@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.encoding.origin import Origin, RowSteps, origin_from_json, row_steps_from_json
+from dplasso.encoding.schema import Schema
 from dplasso.errors import ModelFileError
 from dplasso.files.archive import (
     ArchiveKind,
@@ -31,7 +32,6 @@ from dplasso.model.linear import (
     LinearModel,
     MatchedPrior,
     linear_model,
-    n_outputs_of,
     prior_from,
 )
 from dplasso.phases.released import Released
@@ -177,15 +177,12 @@ class Model(ReleasedFile):
         linear = self.linear
         if not linear.coefficients.shape == (linear.intercept.size, self.n_features):
             raise ValueError(f"its weights are not those of {self.n_features} columns")
-        schema = None if self.origin is None else self.origin.schema
-        if schema is not None and schema.n_features != self.n_features:
+        if self.schema is not None and self.schema.n_features != self.n_features:
             raise ValueError(f"the schema does not make {self.n_features} columns")
-        many = self.statement.many_labels
-        n_outputs = linear.intercept.size
-        if n_outputs != n_outputs_of(self.classes.size, many_labels=many):
-            raise ValueError(f"{n_outputs} outputs do not fit its labels")
-        expected = n_outputs, self.n_features
-        if self.prior is not None and self.prior.weights.shape != expected:
+        each = self.classes.size > 2 or self.statement.many_labels
+        if linear.intercept.size != (self.classes.size if each else 1):
+            raise ValueError(f"{linear.intercept.size} outputs do not fit its labels")
+        if self.prior is not None and self.prior.weights.shape != linear.coefficients.shape:
             raise ValueError("its prior is for other columns or labels")
         if (self.statement.prior != "") != (self.prior is not None):
             raise ValueError("its statement and its prior do not fit together")
@@ -194,6 +191,11 @@ class Model(ReleasedFile):
     def linear(self) -> LinearModel:
         """The weights that were released; those of a public start are not in them."""
         return linear_model(self.released, self.n_features)
+
+    @property
+    def schema(self) -> Schema | None:
+        """The schema that made the columns, if one did."""
+        return None if self.origin is None else self.origin.schema
 
     @property
     def digest(self) -> str:

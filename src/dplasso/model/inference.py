@@ -256,8 +256,7 @@ def _names(model: Model) -> list[str]:
     names, columns = given_names(model), np.arange(model.n_features)
     if names is not None:
         return [str(name) for name in names]
-    schema = None if model.origin is None else model.origin.schema
-    return [f"x{j}" for j in columns] if schema is None else list(schema.names(columns))
+    return [f"x{j}" for j in columns] if model.schema is None else list(model.schema.names(columns))
 
 
 def _title(model: Model) -> str:

@@ -31,11 +31,6 @@ ARRAYS = {"prior_place": "<i8", "prior_weight": "<f8", "prior_error": "<f8"}
 _SHOWN = 16
 
 
-def n_outputs_of(n_classes: int, *, many_labels: bool = False) -> int:
-    """Return how many margins a record has: one for each class or label, one for two classes."""
-    return n_classes if n_classes > 2 or many_labels else 1
-
-
 @dataclass(frozen=True)
 class LinearModel:
     """Weights that a fit released; those of a public start are not in them."""
@@ -87,7 +82,12 @@ def _of_gradients(
         errors = calibrated.label_slopes[:, np.newaxis] * errors
     coefficients: Any = np.ascontiguousarray(descended.weights.T) * (slopes / length).reshape(-1, 1)
     if columns.size:
-        coefficients = _sparse(coefficients, columns, n_features)
+        n_outputs, count = coefficients.shape
+        kind = np.int32 if n_features < 2**31 else np.int64
+        places = np.tile(columns.astype(kind), n_outputs)
+        pointers = np.arange(n_outputs + 1, dtype=kind) * count
+        parts = coefficients.ravel(), places, pointers
+        coefficients = csr_array(parts, shape=(n_outputs, n_features))
     return LinearModel(
         coefficients,
         (descended.intercept + descended.offset) * slopes + calibrated.shift,
@@ -96,14 +96,6 @@ def _of_gradients(
         scales if released.energies.size else None,
         calibrated.prior_slope,
     )
-
-
-def _sparse(weights: NDArray[np.float64], columns: NDArray[np.int64], n_features: int) -> csr_array:
-    n_outputs, count = weights.shape
-    kind = np.int32 if n_features < 2**31 else np.int64
-    pointers = np.arange(n_outputs + 1, dtype=kind) * count
-    places = np.tile(columns.astype(kind), n_outputs)
-    return csr_array((weights.flatten(), places, pointers), shape=(n_outputs, n_features))
 
 
 def reading_for(model: Any) -> tuple[Scaling, float | None]:
@@ -132,13 +124,6 @@ def counted_records(released: Released, is_private: bool) -> float | None:
     """Return the number of records if a private fit released it."""
     counted = released.last(Counted)
     return counted.total if is_private and counted is not None else None
-
-
-def method_words(released: Released, learns_numbers: bool) -> str:
-    """Return the name of the method that made a model."""
-    if released.last(Drawn) is not None:
-        return "LASSO by Frank-Wolfe"
-    return "linear regression" if learns_numbers else "logistic regression"
 
 
 def steps_of(released: Released) -> int:

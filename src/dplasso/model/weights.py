@@ -161,7 +161,7 @@ def weights_of(model: Model) -> Weights:
         values,
         names=None if names is None else names[columns],
         labels=model.classes[outputs] if coefficients.shape[0] > 1 else None,
-        schema=None if model.origin is None else model.origin.schema,
+        schema=model.schema,
         correction=correction,
     )
     if error is not None:

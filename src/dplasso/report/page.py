@@ -14,8 +14,9 @@ from typing import Any
 from dplasso.gradient_descent.schedule import SIGNIFICANT
 from dplasso.model.curves import curves_of
 from dplasso.model.file import Model
-from dplasso.model.linear import counted_records, method_words, steps_of
+from dplasso.model.linear import counted_records, steps_of
 from dplasso.model.weights import Weights, beyond_by_chance, count_of, weights_of
+from dplasso.phases.releases import Drawn
 from dplasso.privacy.parameters import RELATIONS
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import (
@@ -90,7 +91,7 @@ def cautions_about(model: Model) -> list[Caution]:
     n_records = model.params.get("n_records") or counted_records(
         model.released, math.isfinite(model.statement.mu)
     )
-    schema = None if model.origin is None else model.origin.schema
+    schema = model.schema
     return model.statement.cautions(
         n_records,
         draft=schema is not None and schema.is_unedited_draft,
@@ -321,8 +322,7 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
     named, made = "without names", {}
     if model.feature_names is not None:
         named = "with names, which are in the file and must be public"
-    schema = None if model.origin is None else model.origin.schema
-    if schema is not None:
+    if (schema := model.schema) is not None:
         named = "made by a schema, which is in the file and must be public"
         made["schema"] = "; ".join(schema.described())
         if schema.is_unedited_draft:
@@ -336,11 +336,11 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
         for name, value in model.params.items()
         if name not in _ASIDE and value is not None
     ]
+    method = "logistic regression" if bounds is None else "linear regression"
+    if model.released.last(Drawn) is not None:
+        method = "LASSO by Frank-Wolfe"
     return {
-        "method": (
-            f"{method_words(model.released, bounds is not None)}, "
-            f"{steps_of(model.released):,} steps"
-        ),
+        "method": f"{method}, {steps_of(model.released):,} steps",
         **({"starts from": model.statement.prior} if model.prior is not None else {}),
         **({"public rows": model.statement.public_rows} if model.statement.public_rows else {}),
         "labels": labels,
