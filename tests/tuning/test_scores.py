@@ -55,9 +55,8 @@ def test_the_noise_is_what_the_guarantee_needs(metric, kind, neighbors):
     own, target = METRICS[metric], TARGETS[kind]
     assert target.kind == kind
     for rows in (1, 3):
-        budget, sensitivity = score_budget(
-            own, 0.5, 1e-6, target, neighbors=neighbors, rows_per_person=rows
-        )
+        asked = {"epsilon": 0.5, "delta": 1e-6, "neighbors": neighbors, "rows_per_person": rows}
+        budget, sensitivity = score_budget(own, target, **asked)
         move = own.bound(target, neighbors) * (1.0 if neighbors == "add-remove" else 2.0)
         move *= rows
         mu = move / (sensitivity / budget.mu)

@@ -20,7 +20,7 @@ VIOLATION = "violation"
 CONSISTENT = "consistent"
 # Empty records beside a canary: they expose a mechanism that is scaled by the number of records.
 COMPANY = 10
-# Bisection for epsilon stops at this relative width; the end on the safe (smaller) side is reported.
+# Bisection for epsilon stops at this relative width, at its safe (smaller) end.
 _WIDTH = 1e-9
 LARGEST_EPSILON = 700.0
 

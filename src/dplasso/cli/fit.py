@@ -232,7 +232,7 @@ def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
         report |= {
             "standard_error": float(np.max(estimator.coef_standard_error_, initial=0.0)),
             "n_significant": None if weights.clear is None else int(weights.clear.sum()),
-            "heaviest": with_odds(estimator, weights.top(HEAVIEST)),
+            "heaviest": with_odds(estimator.model_, weights.top(HEAVIEST)),
         }
     report |= output.inferred(getattr(estimator, "inference_", None))
     if (path := asked.interruptions.checkpoint) is not None:

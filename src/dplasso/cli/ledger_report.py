@@ -35,7 +35,7 @@ def left_after(ledger: Path, dataset: str | None, release: str = "") -> dict[str
 
     `release` is the digest of what was paid for.
     """
-    budget = ledgers.pick(ledgers.read_budgets(ledger), dataset, ledger)
+    budget = ledgers.Ledger(ledger, dataset).budget()
     # A fit of few steps may release what an earlier one did.
     same = [entry for entry in budget.entries if entry.release == release]
     charge = (same or budget.entries)[-1].charge

@@ -130,7 +130,7 @@ def spend(
     """
     if purpose is not None:
         check_name(purpose, "purpose")
-    budget = ledgers.pick(ledgers.read_budgets(ledger_file), dataset, ledger_file)
+    budget = ledgers.Ledger(ledger_file, dataset).budget()
     # A fit that was made elsewhere had the default delta and covered a row, unless options differ.
     charge = ledgers.charge_of(fit.cost(epsilon, budget.neighbors, DELTA, 1))
     ledgers.finish(ledgers.reserve(ledger_file, dataset, replace(charge, purpose=purpose)))
@@ -186,7 +186,7 @@ def plan(
 
     A grid search of C candidates on F folds is C x F + 1 fits.
     """
-    budget = ledgers.pick(ledgers.read_budgets(ledger_file), dataset, ledger_file)
+    budget = ledgers.Ledger(ledger_file, dataset).budget()
     settings = fit.settings(budget)
     delta, steps, rows = settings["delta"], settings["n_iter"], settings["rows_per_person"]
     left = ledgers.largest_epsilon(budget, **settings, fits=fits)

@@ -230,17 +230,13 @@ def _print_exact(scores: dict[str, Any]) -> None:
     output.text(_NOT_PRIVATE)
 
 
-_SCORES = {
-    "auc_weighted": "auc, weighted by rows",
-    "f1_weighted": "f1, weighted by rows",
-}
 _BETTER = {"a": "MODEL", "b": "the model --against", None: "these rows do not tell"}
 
 
 def _print_private(
     result: PrivateScore | PrivateComparison, left: dict[str, Any] | None, *, explain: bool
 ) -> None:
-    facts, name = {}, _SCORES.get(result.metric, result.metric)
+    facts, name = {}, result.metric
     if isinstance(result, PrivateComparison):
         facts["better"] = _BETTER[result.better]
         name = f"{result.metric}, how much better MODEL is"

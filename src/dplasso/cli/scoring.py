@@ -72,12 +72,14 @@ def score(model: Any, X: Any, y: NDArray[Any], source: str) -> dict[str, Any]:
     number = numbers_in(source, y, model.classes_)
     margin = np.asarray(model.decision_function(X), dtype=np.float64)
     predicted = (margin > 0).astype(np.intp) if margin.ndim == 1 else margin.argmax(axis=1)
+    own = loss_of(model.model_).link(margin)[np.arange(number.size), number]
     confusion = confusion_matrix(number, predicted, labels=range(model.classes_.size))
     return {
         "n_samples": number.size,
         "accuracy": float(np.mean(predicted == number)),
         "auc": _auc(number, margin),
-        "log_loss": _log_loss(loss_of(model).link(margin)[np.arange(number.size), number]),
+        # The probability of a very wrong margin may be too small for a float.
+        "log_loss": float(-np.log(np.maximum(own, np.finfo(float).tiny)).mean()),
         "majority_accuracy": float(confusion.sum(axis=1).max() / number.size),
         "classes": model.classes_.tolist(),
         "confusion": confusion.tolist(),
@@ -94,8 +96,3 @@ def _auc(number: NDArray[Any], margin: NDArray[np.float64]) -> float | None:
     probabilities = softmax(margin)
     each = [roc_auc_score(number == k, probabilities[:, k]) for k in present.tolist()]
     return float(np.mean(each))
-
-
-def _log_loss(probabilities: NDArray[np.float64]) -> float:
-    # The probability of a very wrong margin may be too small for a float.
-    return float(-np.log(np.maximum(probabilities, np.finfo(float).tiny)).mean())

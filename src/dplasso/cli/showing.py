@@ -15,7 +15,7 @@ from dplasso.model import Model, read_model
 from dplasso.model.curves import curves_of
 from dplasso.model.file import written_by
 from dplasso.model.inference import inference_of
-from dplasso.model.weights import Weights, count_of, linear_part, signs, weights_of
+from dplasso.model.weights import count_of, linear_part, signs, weights_of
 from dplasso.privacy.parameters import RELATIONS
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import rounded_up
@@ -58,7 +58,12 @@ def show(
         with output.uninterrupted():
             output.write_file(plot, png_of(display.plot().figure_))
     schema = held.schema
-    heaviest = weights.top(top).rows() if schema is None else _odds(model, weights.top(top))
+    heaviest = weights.top(top).rows()
+    if schema is not None:
+        # Loading the loss for odds takes a second.
+        from dplasso.estimators.margins import with_odds
+
+        heaviest = with_odds(held, weights.top(top))
     facts = model_facts(held, weights)
     cautions, estimates = cautions_about(held), inference_of(held)
     document = {
@@ -99,16 +104,6 @@ def show(
             output.text(f"Caution ({each.level}): {each.sentence}.")
 
     return output.Result(document, print_model)
-
-
-def _odds(model: Path, weights: Weights) -> list[dict[str, Any]]:
-    """Return rows of weights with odds; loading the loss for them takes a second."""
-    from dplasso.estimators.load import load
-    from dplasso.estimators.margins import with_odds
-    from dplasso.estimators.record_wise import split
-
-    fitted = load(model)
-    return with_odds(split(fitted)[1], weights)
 
 
 def report(

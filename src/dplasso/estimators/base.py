@@ -102,11 +102,8 @@ class PrivateLinearModel(BaseEstimator):
         if not dense:
             return weights_of(self.model_)
         check_writable_out(self.n_features_in_)
-        coefficients = self.coef_
-        if not isinstance(coefficients, np.ndarray):
-            coefficients = coefficients.toarray()
-        row: NDArray[np.float64] = coefficients[0] if coefficients.shape[0] == 1 else coefficients
-        return row.copy()
+        weights: NDArray[np.float64] = np.array(self.coef_)
+        return weights[0] if len(weights) == 1 else weights
 
     def top_features(self, count: int = 20) -> Weights:
         """Return the largest weights by magnitude, largest first.
@@ -253,7 +250,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         ndarray, shape (N,), or of int64, (N, L) for L labels at once
             Entries of `classes_`. For many labels, 1 if a label's probability is above 1/2, else 0.
         """
-        labels: NDArray[Any] = task_of(self).decided(margins(self, X))
+        found = margins(self, X)
+        labels: NDArray[Any] = task_of(self.model_).decided(found)
         return labels
 
     def predict_proba(self, X: Any) -> "NDArray[np.float64]":
@@ -269,7 +267,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         ndarray of float64, shape (N, K) or (N, L)
             Columns in the order of `classes_`.
         """
-        probabilities: NDArray[np.float64] = loss_of(self).link(margins(self, X))
+        found = margins(self, X)
+        probabilities: NDArray[np.float64] = loss_of(self.model_).link(found)
         return probabilities
 
     def predict_log_proba(self, X: Any) -> "NDArray[np.float64]":

@@ -53,7 +53,7 @@ def plain_of(fitted: Any) -> Plain:
     divisors = np.exp2(exponents, dtype=np.float64) if exponents.any() else np.zeros(0)
     if divisors.size:
         weights[:, kept if kept.size else slice(None)] *= divisors
-    terms = loss_of(fitted).link_terms
+    terms = loss_of(fitted.model_).link_terms
     return Plain(kept, bound, scaling.norm_bound, divisors, weights, fitted.intercept_, *terms)
 
 

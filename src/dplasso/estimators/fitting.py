@@ -52,13 +52,6 @@ def warn_of_undeclared_names(names: NDArray[Any] | None) -> None:
             return
 
 
-# Fitted attributes that only some fits have.
-_OPTIONAL = (
-    *("history_", "work_", "feature_names_in_"),
-    *("transcript_", "coef_standard_error_", "column_scale_", "n_records_", "inference_"),
-)
-
-
 def method_of(estimator: Any) -> Method:
     """Return an estimator's method with its parameters, checked independently of data."""
     method: Method = estimator._method.from_params(estimator.get_params(deep=False))
@@ -149,8 +142,8 @@ def _cure(n_features: int) -> str:
 
 def set_fitted(estimator: Any, model: Model) -> None:
     """Set the fitted attributes, which depend only on releases and public values."""
-    for name in _OPTIONAL:
-        estimator.__dict__.pop(name, None)
+    for name in [name for name in vars(estimator) if name.endswith("_")]:
+        delattr(estimator, name)
     drawn, linear = model.released.last(Drawn), model.linear
     coefficients, intercept, error = linear_part(model)
     sparse = not isinstance(coefficients, np.ndarray)

@@ -24,19 +24,17 @@ from dplasso.phases.releases import Descended
 from dplasso.runtime.threads import Threads, count_threads, thread_pool
 
 
-def task_of(fitted: Any) -> Task:
-    """Return the task of a fitted classifier."""
-    check_is_fitted(fitted, "coef_")
-    return Labels().of_classes(fitted.classes_, many_labels=fitted.privacy_.many_labels)
+def task_of(model: Model) -> Task:
+    """Return the task of a fitted classifier's model."""
+    return Labels().of_classes(model.classes, many_labels=model.statement.many_labels)
 
 
-def loss_of(fitted: Any) -> Any:
-    """Return the loss whose link converts a fitted classifier's margins to probabilities."""
-    task, statement = task_of(fitted), fitted.privacy_
-    by_gradients = fitted.model_.released.last(Descended) is not None
-    stated = statement.find("gradients" if by_gradients else "vertices")
+def loss_of(model: Model) -> Any:
+    """Return the loss whose link converts a classifier's margins to probabilities."""
+    by_gradients = model.released.last(Descended) is not None
+    stated: Any = model.statement.find("gradients" if by_gradients else "vertices")
     bound = stated.numbers["residual_bound"]
-    return task.gradient_loss(bound) if by_gradients else task.vertex_loss(bound)
+    return (task_of(model).gradient_loss if by_gradients else task_of(model).vertex_loss)(bound)
 
 
 def margins(fitted: Any, X: Any) -> NDArray[np.float64]:
@@ -202,7 +200,7 @@ def explain(fitted: Any, X: Any, label: Any = None) -> list[Explanation]:
         margin, classes, parts = float(margins[own]), model.classes.tolist(), []
         two = len(classes) == 2 and len(numbers) == 1 and model.statement.target_bounds is None
         for key, (held, effect) in merged.items():
-            odds = _odds(fitted, margin) / _odds(fitted, margin - effect) if two else None
+            odds = _odds(model, margin) / _odds(model, margin - effect) if two else None
             parts.append(Contribution(*_words(model, key, held), effect, odds))
         parts.sort(key=lambda part: -abs(part.effect))
         named = classes[1] if two else classes[own] if classes else None
@@ -210,19 +208,18 @@ def explain(fitted: Any, X: Any, label: Any = None) -> list[Explanation]:
     return explanations
 
 
-def _odds(fitted: Any, margin: float) -> float:
-    without, having = loss_of(fitted).link(np.array([margin]))[0]
+def _odds(model: Model, margin: float) -> float:
+    without, having = loss_of(model).link(np.array([margin]))[0]
     return float(having / without)
 
 
-def with_odds(fitted: Any, weights: Weights) -> list[dict[str, Any]]:
+def with_odds(model: Model, weights: Weights) -> list[dict[str, Any]]:
     """Return rows of weights, with the factor by which each changes even odds of a typical row."""
-    model, rows = fitted.model_, weights.rows()
-    schema = model.schema
+    rows, schema = weights.rows(), model.schema
     if schema is None or model.classes.size != 2 or model.statement.many_labels:
         return rows
     factor = typical_factor(model, schema)
-    return [row | {"odds": _odds(fitted, factor * row["weight"])} for row in rows]
+    return [row | {"odds": _odds(model, factor * row["weight"])} for row in rows]
 
 
 def _output(fitted: Any, label: Any) -> int | None:

@@ -17,7 +17,6 @@ from dplasso.ledger.budgets import (
 )
 from dplasso.ledger.charging import (
     Ledger as Ledger,
-    as_ledger as as_ledger,
     charged as charged,
     check_affordable as check_affordable,
     check_paid as check_paid,

@@ -95,16 +95,11 @@ def add_dataset(
         budgets = read_rows(db, path).values()
         if name in [budget.name for budget in budgets]:
             raise LedgerError(f"{path} has a data set {name!r} already; its budget was not changed")
-        check_named(budgets, path)
+        if any(budget.name is None for budget in budgets):
+            raise LedgerError(
+                f"the data set in {path} has no name; give it one first (dplasso ledger name)"
+            )
         insert_dataset(db, added)
-
-
-def check_named(budgets: Iterable[Budget], path: Any) -> None:
-    """Refuse a ledger whose data set has no name yet."""
-    if any(budget.name is None for budget in budgets):
-        raise LedgerError(
-            f"the data set in {path} has no name; give it one first (dplasso ledger name)"
-        )
 
 
 def name_dataset(path: LedgerPath, dataset: str) -> None:

@@ -62,18 +62,13 @@ class Ledger:
         return charge_of(cost, **{"purpose": self.purpose, **notes})
 
 
-def as_ledger(ledger: "str | os.PathLike[str] | Ledger | None") -> Ledger | None:
-    """Return the ledger of a parameter, which may be its path alone; ParameterTypeError if not."""
-    return ledger if ledger is None or isinstance(ledger, Ledger) else Ledger(ledger)
-
-
 def checked_ledger(
     ledger: Any, *, epsilon: float, random_state: Any, mechanism: str = "gaussian"
 ) -> Ledger | None:
     """Return the ledger of a parameter; LedgerError for settings that it cannot account for."""
-    checked = as_ledger(ledger)
-    if checked is None:
+    if ledger is None:
         return None
+    checked = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     if random_state is not None:
         cause = "`random_state`"
     elif mechanism not in ("exponential", "gaussian"):

@@ -202,7 +202,9 @@ def transaction(path: LedgerPath, *, write: bool = True) -> Iterator[sqlite3.Con
     try:
         with locked(target, shown, write=write) as file:
             held = _checked(read_image(file), shown)
-            with closing(_in_memory(held)) as db:
+            with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+                db.deserialize(held)
+                db.execute("PRAGMA foreign_keys = ON")
                 db.execute("BEGIN")
                 yield db
                 db.execute("COMMIT")
@@ -211,13 +213,6 @@ def transaction(path: LedgerPath, *, write: bool = True) -> Iterator[sqlite3.Con
                 write_image(file, changed)
     except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
         raise LedgerError(_sentence(error, shown)) from error
-
-
-def _in_memory(image: bytes) -> sqlite3.Connection:
-    db = sqlite3.connect(":memory:", isolation_level=None)
-    db.deserialize(image)
-    db.execute("PRAGMA foreign_keys = ON")
-    return db
 
 
 def _checked(image: bytes, shown: str) -> bytes:

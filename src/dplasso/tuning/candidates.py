@@ -209,15 +209,6 @@ def fix_starts(candidates: list[Candidate], records: LocalRecords) -> str:
     return ", or ".join(filter(None, descriptions))
 
 
-def largest_variation(
-    candidates: list[Candidate], epsilon: float, records: LocalRecords | None = None
-) -> float:
-    """Return the largest total variation of the candidates' draws, at most that at `epsilon`."""
-    for candidate in candidates:
-        candidate.estimator.set_params(epsilon=float(epsilon))
-    return max(cost_of_try(each.estimator, records)[1] for each in candidates)
-
-
 def give_epsilon(
     estimator: Any, rho: float, delta: float, records: LocalRecords | None = None
 ) -> None:

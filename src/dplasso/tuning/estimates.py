@@ -243,25 +243,21 @@ def of_rows(
 
 
 def score_budget(
-    metric: Metric,
-    epsilon: float,
-    delta: float,
-    target: Target = NUMBERS_ALONE,
-    *,
-    neighbors: str = "add-remove",
-    rows_per_person: int = 1,
+    metric: Metric, target: Target = NUMBERS_ALONE, *, neighbors: str = "add-remove", **asked: Any
 ) -> tuple[Budget, float]:
-    """Return the budget of a score, and the L2 sensitivity of its sums."""
-    budget = build_budget(
-        # Sums are drawn in blocks.
-        Draws(gaussian=9.0 * (most_sums(target) + 64.0)),
-        epsilon=epsilon,
-        delta=delta,
-        n_iter=1,
-        neighbors=neighbors,
-        rows_per_person=rows_per_person,
-    )
-    moved = budget.moved(metric.bound(target, neighbors))
+    """Return the budget of a score, and the L2 sensitivity of its sums, as `sums_budget`."""
+    bound = metric.bound(target, neighbors)
+    return sums_budget(most_sums(target), bound, neighbors=neighbors, **asked)
+
+
+def sums_budget(n_sums: int, bound: float, **asked: Any) -> tuple[Budget, float]:
+    """Return the budget of one noisy release of sums, and their L2 sensitivity.
+
+    `bound`: as `Metric.bound`. `asked`: parameters of `build_budget`.
+    """
+    # Sums are drawn in blocks.
+    budget = build_budget(Draws(gaussian=9.0 * (n_sums + 64.0)), n_iter=1, **asked)
+    moved = budget.moved(bound)
     check_noise(moved / budget.mu)
     return budget, moved
 

@@ -153,19 +153,24 @@ SCIKIT_LEARN = {
 }
 
 
-def metric_named(name: str, names: tuple[str, ...] = tuple(METRICS)) -> str:
-    """Return our name of a metric; `ParameterError` unless it is in `names`."""
+def chosen_metric(
+    name: str | None, target: Target, allowed: tuple[str, ...] = tuple(METRICS)
+) -> str:
+    """Return our name of a metric, or the default one; `ParameterError` for another target."""
+    if name is None:
+        usual = {NUMBERS: "mae", SEVERAL_CLASSES: "accuracy"}.get(target.kind, "auc")
+        return usual if usual in allowed else "accuracy"
     ours = SCIKIT_LEARN.get(name, name)
-    if ours not in names:
-        others = [theirs for theirs, own in SCIKIT_LEARN.items() if own in names]
+    if ours not in allowed:
+        others = [theirs for theirs, own in SCIKIT_LEARN.items() if own in allowed]
         raise ParameterError(
-            f"`metric` must be one of {', '.join(names)} (or scikit-learn's {', '.join(others)}), "
-            f"got {name!r}"
+            f"`metric` must be one of {', '.join(allowed)} (or scikit-learn's "
+            f"{', '.join(others)}), got {name!r}"
+        )
+    if target.kind not in METRICS[ours].kinds:
+        fitting = [other for other, metric in METRICS.items() if target.kind in metric.kinds]
+        raise ParameterError(
+            f"`metric={ours!r}` is for {' or '.join(METRICS[ours].kinds)}, but this model predicts "
+            f"{target.kind}: use {', '.join(fitting)}"
         )
     return ours
-
-
-def default_metric(kind: str, allowed: tuple[str, ...] = tuple(METRICS)) -> str:
-    """Return the default metric for a kind of target."""
-    metric = {NUMBERS: "mae", SEVERAL_CLASSES: "accuracy"}.get(kind, "auc")
-    return metric if metric in allowed else "accuracy"

@@ -68,21 +68,20 @@ def plan_budget(
         return method_of(clone(estimator).set_params(epsilon=part)).budget(task, n_features)
 
     def scored(part: float) -> Budget:
-        return score_budget(metric, part, **common)[0]
+        return score_budget(metric, epsilon=part, **common)[0]
+
+    def rho(make: Callable[[float], Budget], epsilon: float) -> float:
+        return float(Fraction(charge_of(make(epsilon)).rho, UNITS))
 
     parts = []
     for name, make, share in (("fit", fit, 1.0 - score), ("score", scored, score)):
         if share == 0.0:
             continue
         allowed = Fraction(share) * limit / UNITS * (1 - Fraction(1, 10**9))
-        part = largest_within(partial(_rho, make), float(allowed), delta)
+        part = largest_within(partial(rho, make), float(allowed), delta)
         noise = 0.0
         if part and name == "score":
             budget = make(part)
             noise = budget.moved(metric.bound(NUMBERS_ALONE, neighbors)) / budget.mu
         parts.append(Part(name, share, part, delta, noise))
     return tuple(parts)
-
-
-def _rho(make: Callable[[float], Budget], epsilon: float) -> float:
-    return float(Fraction(charge_of(make(epsilon)).rho, UNITS))

@@ -24,7 +24,7 @@ from dplasso.errors import DataError, ParameterError
 from dplasso.fit.records import person_numbers, rows_within_limit
 from dplasso.ledger import Ledger, charged, check_affordable, checked_ledger
 from dplasso.privacy.accounting import calibrate_mu, gaussian_epsilon
-from dplasso.privacy.budget import LARGEST_EPSILON, MOST_EARLIER, Budget, Draws, build_budget
+from dplasso.privacy.budget import LARGEST_EPSILON, MOST_EARLIER, Budget
 from dplasso.privacy.parameters import (
     check_delta,
     check_epsilon,
@@ -34,7 +34,7 @@ from dplasso.privacy.parameters import (
 )
 from dplasso.privacy.randomness import random_stream
 from dplasso.privacy.statement import StatedRelease, make_statement
-from dplasso.tuning.estimates import check_noise, noisy_sums
+from dplasso.tuning.estimates import noisy_sums, sums_budget
 
 _CELLS = 128
 # Edges within a power of ten near zero; each is at most a third larger than the previous one.
@@ -169,17 +169,14 @@ def edges_budget(
     # Replacing a record moves it from one cell of a column to another.
     added = neighbors == "add-remove"
     moved = math.sqrt(n_columns) if added else math.sqrt(2.0 * n_columns) / 2.0
-    budget = build_budget(
-        Draws(gaussian=9.0 * (n_cells + 64.0)),
+    return sums_budget(
+        n_cells,
+        math.nextafter(moved, math.inf),
         epsilon=gaussian_epsilon(mu, delta),
         delta=delta,
-        n_iter=1,
         neighbors=neighbors,
         rows_per_person=rows_per_person,
     )
-    sensitivity = budget.moved(math.nextafter(moved, math.inf))
-    check_noise(sensitivity / budget.mu)
-    return budget, sensitivity
 
 
 def quantile_grids(schema: Schema, bounds: Bounds) -> Schema:

@@ -31,7 +31,7 @@ from dplasso.tuning.estimates import (
     score_budget,
 )
 from dplasso.tuning.isolation import isolate
-from dplasso.tuning.metrics import METRICS, default_metric, metric_named
+from dplasso.tuning.metrics import METRICS, chosen_metric
 
 # With fewer rows, noisy sums stay below 2^63.
 _LARGEST_ROWS = 2**30
@@ -198,13 +198,12 @@ def to_score(
     inputs = local_records(model, X, y, takes_matrix=labels is not None)
     predicting, inputs = isolate(whole, raw, inputs)
     target = target_of(model, labels, inputs.n_labels)
-    metric = (
-        default_metric(target.kind, allowed) if metric is None else metric_named(metric, allowed)
-    )
-    check_metric(metric, target)
+    metric = chosen_metric(metric, target, allowed)
     target = replace(target, bounds=checked_bounds(metric, target_bounds, model))
     inputs = inputs.limited(groups, check_rows_per_person(rows_per_person))
-    _check_names(getattr(model, "feature_names_in_", None), inputs.feature_names)
+    names: Any = getattr(model, "feature_names_in_", inputs.feature_names)
+    if inputs.feature_names is not None and list(names) != list(inputs.feature_names):
+        raise DataError("X must have the columns of the fitted model, in the same order")
     check_scored(target, inputs.y)
     released = getattr(model, "model_", None)
     digest = released.digest if isinstance(released, Model) else ""
@@ -230,9 +229,8 @@ def paid_sums(
     paid = checked_ledger(ledger, epsilon=epsilon, random_state=random_state)
     if not 0.5 <= confidence < 1.0:
         raise ParameterError(f"`confidence` must lie between 0.5 and 1, got {confidence!r}")
-    budget, moved = score_budget(
-        metric, epsilon, delta, target, neighbors=neighbors, rows_per_person=rows_per_person
-    )
+    asked = {"epsilon": epsilon, "delta": delta, "rows_per_person": rows_per_person}
+    budget, moved = score_budget(metric, target, neighbors=neighbors, **asked)
     scorer = Scorer(metric, target, moved, moved / budget.mu, confidence)
     stream = random_stream(random_state)
     stated = StatedRelease(
@@ -275,17 +273,6 @@ def target_of(model: Any, classes: Any, n_labels: int = 0) -> Target:
     return Target(names, bool(n_labels))
 
 
-def check_metric(metric: str, target: Target) -> None:
-    """Raise ValueError if a metric does not support the kind of target."""
-    kinds = METRICS[metric].kinds
-    if target.kind not in kinds:
-        fitting = [name for name, other in METRICS.items() if target.kind in other.kinds]
-        raise ParameterError(
-            f"`metric={metric!r}` is for {' or '.join(kinds)}, but this model predicts "
-            f"{target.kind}: use {', '.join(fitting)}"
-        )
-
-
 def check_scored(target: Target, y: NDArray[Any]) -> None:
     """Raise `DataError` for rows that cannot be scored."""
     if len(y) >= _LARGEST_ROWS:
@@ -298,8 +285,3 @@ def check_scored(target: Target, y: NDArray[Any]) -> None:
         return
     classes = np.asarray(target.classes)
     refuse_strange(~np.isin(y, classes), "the model's classes", classes)
-
-
-def _check_names(model: Any, rows: NDArray[np.object_] | None) -> None:
-    if model is not None and rows is not None and list(model) != list(rows):
-        raise DataError("X must have the columns of the fitted model, in the same order")

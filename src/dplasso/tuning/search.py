@@ -36,8 +36,8 @@ from dplasso.tuning.candidates import (
     results_of,
 )
 from dplasso.tuning.estimates import UNIT, of_rows
-from dplasso.tuning.metrics import METRICS, default_metric, metric_named
-from dplasso.tuning.scores import check_metric, check_scored, checked_bounds, target_of, to_score
+from dplasso.tuning.metrics import METRICS, chosen_metric
+from dplasso.tuning.scores import check_scored, checked_bounds, target_of, to_score
 from dplasso.tuning.search_cost import (
     SearchCost,
     divide_budget,
@@ -174,8 +174,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         rows, person = entering_rows(records, groups, first.rows_per_person)
         classes = None if is_regressor(first) else _declare_classes(candidates, y[rows])
         target = target_of(None, classes, records.n_labels)
-        metric = self._metric(target.kind)
-        check_metric(metric, target)
+        metric = chosen_metric(self.metric, target)
         check_scored(target, y[rows])
         started = fix_starts(candidates, records)
         cost = divide_budget(self, candidates, records, tries)
@@ -202,10 +201,6 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         if target.classes:
             self.classes_ = np.asarray(target.classes)
         return self
-
-    def _metric(self, kind: str) -> str:
-        """Return our name of the metric, or the default for the kind of target."""
-        return default_metric(kind) if self.metric is None else metric_named(self.metric)
 
     def _set_best(self, fitted: Any, records: LocalRecords) -> None:
         """Give the best try the statement of the search, and the names of the columns.

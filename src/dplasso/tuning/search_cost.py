@@ -44,7 +44,7 @@ from dplasso.privacy.parameters import (
     check_positive,
 )
 from dplasso.privacy.randomness import RandomStream, random_word
-from dplasso.tuning.candidates import Candidate, give_epsilon, largest_variation
+from dplasso.tuning.candidates import Candidate, cost_of_try, give_epsilon
 from dplasso.tuning.estimates import Scorer, Target, check_noise, most_sums
 from dplasso.tuning.metrics import METRICS
 
@@ -165,11 +165,15 @@ def divide_budget(
     search: Any, candidates: list[Candidate], records: LocalRecords, tries: Tries
 ) -> SearchCost:
     """Return the cost of a search, and set each candidate's epsilon to that of a try."""
+    for candidate in candidates:
+        candidate.estimator.set_params(epsilon=float(search.epsilon))
+    # At the smaller epsilon of a try, the variation is not larger.
+    variation = max(cost_of_try(each.estimator, records)[1] for each in candidates)
     cost = search_cost(
         search.epsilon,
         search.delta,
         tries,
-        draw_variation=largest_variation(candidates, search.epsilon, records),
+        draw_variation=variation,
         neighbors=candidates[0].estimator.neighbors,
         rows_per_person=candidates[0].estimator.rows_per_person,
     )
