@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 import dplasso
 from dplasso.checkpoint import read_checkpoint
 from dplasso.cli.app import app
-from dplasso.cli.clusters import open_stores
+from dplasso.cli.clusters import read_partitions
+from dplasso.cli.inputs import ReadingOptions
 from dplasso.ledger import read_budgets
 from dplasso.phases.releases import Drawn
 from dplasso.runtime.compilation import COMPILING
@@ -84,7 +85,7 @@ def completed(typed: str) -> list[str]:
 
 def opened(*data: Any) -> Any:
     """Return the stores that some names mean, as one data set."""
-    return open_stores([str(name) for name in data])
+    return read_partitions([str(name) for name in data], ReadingOptions(), None)[0]
 
 
 def kept_in(path: Path) -> Any:

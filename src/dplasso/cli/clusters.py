@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, refuse
 from dplasso.cluster import Engine, RayEngine, ThreadEngine
@@ -61,19 +59,23 @@ class ClusterOptions:
         return RayEngine(self.cluster, self.worker_threads, *waiting)
 
 
+@dataclass
 class Stores:
-    """Stores that are one data set; header and labels only, if they are on object storage."""
+    """Stores that are one data set, of which header and labels were read."""
 
-    def __init__(self, stores: list[Store], places: list[str], labels: NDArray[Any]) -> None:
-        self.stores, self.places, self.labels = stores, places, labels
-        self.store = stores[0]
-        self.shape = sum(store.shape[0] for store in stores), self.store.shape[1]
-        self.nnz = sum(store.nnz for store in stores)
-        with_origin(self, origin_of(self.store))
+    places: list[str]
+    shape: tuple[int, int]
+    nnz: int
 
 
-def open_stores(data: Sequence[str]) -> Dataset:
-    """Open stores, patterns, folders and addresses of stores as one data set."""
+def read_partitions(
+    data: Sequence[str], reading: ReadingOptions, n_features: int | None
+) -> tuple[Dataset, list[str]]:
+    """Open stores, patterns, folders and addresses of stores as one data set; return their places.
+
+    The workers compare the columns of all stores.
+    """
+    refuse({"--binarize": reading.binarize, "--schema": reading.schema}, BESIDE_CLUSTER)
     stores: list[Store] = []
     places: list[str] = []
     for name in data:
@@ -84,32 +86,18 @@ def open_stores(data: Sequence[str]) -> Dataset:
             continue
         path = Path(name)
         named = [path] if path.exists() else places_of(name)
+        if not named:
+            raise DataError(f"{name}: no store or folder of stores exists there")
         for place in named:
             inside = stores_in(place) if place.is_dir() and not is_store(place) else []
             here = [open_store(path) for path in inside or [place]]
             stores += here
             places += [str(store.path) for store in here]
-        if not named:
-            raise DataError(f"{name}: no store or folder of stores exists there")
-    for at, store in zip(places, stores, strict=True):
-        if store.shape[1] != stores[0].shape[1]:
-            raise DataError(
-                f"{at} has {store.shape[1]:,} columns and {places[0]} has "
-                f"{stores[0].shape[1]:,}; convert all files with the same --features"
-            )
-    labels = np.concatenate([store.y for store in stores])
-    return Dataset(Stores(stores, places, labels), labels, f"{len(places)} stores")
-
-
-def read_partitions(
-    data: Sequence[str], reading: ReadingOptions, n_features: int | None
-) -> tuple[Dataset, list[str]]:
-    """Return stores as one data set, and their places."""
-    refuse({"--binarize": reading.binarize, "--schema": reading.schema}, BESIDE_CLUSTER)
-    rows = open_stores(data)
-    columns = rows.X.shape[1]
+    columns = stores[0].shape[1]
     if n_features is not None and columns != n_features:
         raise DataError(
             f"the stores have {columns:,} columns, not {n_features:,}; leave --features out"
         )
-    return rows, rows.X.places
+    labels = np.concatenate([store.y for store in stores])
+    rows = Stores(places, (len(labels), columns), sum(store.nnz for store in stores))
+    return Dataset(with_origin(rows, origin_of(stores[0])), labels, f"{len(places)} stores"), places

@@ -38,11 +38,8 @@ class Cores:
     @property
     def places(self) -> int:
         """Number of workers that can run at a time on their own cores, ignoring other work."""
-        return sum(cores // self.threads for cores in self._machines())
-
-    def _machines(self) -> list[int]:
         machines = (node["Resources"] for node in self.ray.nodes() if node["Alive"])
-        return [int(resources.get("CPU", 0)) for resources in machines]
+        return sum(int(resources.get("CPU", 0)) // self.threads for resources in machines)
 
     @property
     def is_short(self) -> bool:
@@ -63,11 +60,6 @@ def _autoscales(ray: Any) -> bool:
         status = get_cluster_status(ray.get_runtime_context().gcs_address)
         return status.stats.autoscaler_version not in (None, "0")
     return False
-
-
-def _made_here(ray: Any) -> None:
-    """Remember that this process started the cluster for itself."""
-    _own.add(ray.get_runtime_context().gcs_address)
 
 
 def _refuse_open(ray: Any, address: str) -> None:
@@ -119,7 +111,7 @@ def connect(address: str, cores: int | None = None, *, open_cluster: bool = Fals
             ) from None
     if closed:
         _refuse_reachable(ray)
-        _made_here(ray)
+        _own.add(ray.get_runtime_context().gcs_address)
     return ray
 
 

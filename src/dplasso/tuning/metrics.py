@@ -113,10 +113,6 @@ def _absolute_errors(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDA
     return np.asarray(np.abs(scaled[0] - scaled[1]))
 
 
-def _width(target: Target) -> float:
-    return target.bounds[1] - target.bounds[0]
-
-
 _AUC = Metric(
     counts.auc_sums,
     counts.auc,
@@ -139,7 +135,7 @@ METRICS = {
     "f1_macro": replace(_F1, estimate=partial(counts.f1, of_all=True)),
     "f1_weighted": replace(_F1, estimate=partial(counts.f1, by_rows=True)),
     "log_loss": _mean(_clipped_losses, lambda _: LARGEST_LOSS),
-    "mae": _mean(_absolute_errors, _width, kinds=(NUMBERS,)),
+    "mae": _mean(_absolute_errors, lambda t: t.bounds[1] - t.bounds[0], kinds=(NUMBERS,)),
 }
 # Metrics that can compare two models row by row.
 COMPARING = tuple(name for name, metric in METRICS.items() if metric.losses is not None)
