@@ -8,21 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dplasso.audit.black_box import (
-    CANARY,
-    audit_canary,
-    audit_canary_step,
-    audit_repeats,
-    compare,
-)
-from dplasso.audit.claims import (
-    Claim,
-    Data,
-    Report,
-    Target,
-    canary_pair,
-    claim_of,
-)
+from dplasso.audit.black_box import CANARY, audit_canary, audit_canary_step, audit_repeats, compare
+from dplasso.audit.claims import Claim, Data, Report, Target, canary_pair, claim_of
 from dplasso.errors import ParameterError, PrivacyLeakWarning
 from dplasso.estimators.classifiers import DPLassoClassifier, DPLogisticRegression
 from dplasso.estimators.fitting import method_of

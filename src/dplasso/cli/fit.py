@@ -10,12 +10,7 @@ import numpy as np
 import typer
 
 from dplasso.cli import output
-from dplasso.cli.checkpoints import (
-    CheckpointOptions,
-    Keeping,
-    kept_checkpoint,
-    refuse_unfinished,
-)
+from dplasso.cli.checkpoints import CheckpointOptions, Keeping, kept_checkpoint, refuse_unfinished
 from dplasso.cli.clusters import ClusterOptions, read_partitions
 from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, refuse
 from dplasso.cli.ledger_report import left_after, left_sentence

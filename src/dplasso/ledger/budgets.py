@@ -20,21 +20,9 @@ from dplasso.ledger.composition import (
     refuse_relation,
     rho_limit,
 )
-from dplasso.ledger.database import (
-    FAILED,
-    FINISHED,
-    LedgerPath,
-    new_image,
-    transaction,
-)
+from dplasso.ledger.database import FAILED, FINISHED, LedgerPath, new_image, transaction
 from dplasso.ledger.entries import Budget, Charge
-from dplasso.ledger.rows import (
-    insert_dataset,
-    insert_entry,
-    keyed,
-    now,
-    read_rows,
-)
+from dplasso.ledger.rows import insert_dataset, insert_entry, keyed, now, read_rows
 from dplasso.privacy.parameters import (
     check_delta,
     check_epsilon,

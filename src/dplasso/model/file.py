@@ -27,13 +27,7 @@ from dplasso.files.archive import (
     write_archive,
 )
 from dplasso.files.json_values import from_json, to_json
-from dplasso.model.linear import (
-    ARRAYS,
-    LinearModel,
-    MatchedPrior,
-    linear_model,
-    prior_from,
-)
+from dplasso.model.linear import ARRAYS, LinearModel, MatchedPrior, linear_model, prior_from
 from dplasso.phases.released import Released
 from dplasso.privacy.statement import PrivacyStatement
 

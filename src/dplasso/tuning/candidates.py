@@ -21,12 +21,7 @@ from dplasso.estimators.fitting import (
     warn_of_undeclared_names,
 )
 from dplasso.fit.public_knowledge import PARAMETERS
-from dplasso.fit.records import (
-    LocalRecords,
-    local_records,
-    person_numbers,
-    rows_within_limit,
-)
+from dplasso.fit.records import LocalRecords, local_records, person_numbers, rows_within_limit
 from dplasso.privacy.randomness import RandomStream, below, random_word
 from dplasso.tuning.estimates import Estimate, Scorer
 

@@ -12,13 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.errors import DataError
-from dplasso.tuning.estimates import (
-    UNKNOWN,
-    ClassScore,
-    Estimate,
-    Target,
-    within_unit,
-)
+from dplasso.tuning.estimates import UNKNOWN, ClassScore, Estimate, Target, within_unit
 
 # Inner edges of the grid of AUC in log-odds. One edge is 0, or the log-odds of 1/K for K classes.
 _LOG_ODDS = np.linspace(-3.85, 3.85, 23)

@@ -37,12 +37,7 @@ from dplasso.fit.records import LocalRecords
 from dplasso.ledger import UNITS, Ledger, charge_of, rho_limit
 from dplasso.privacy.accounting import bracket, renyi_orders, root_rho
 from dplasso.privacy.budget import Budget
-from dplasso.privacy.parameters import (
-    check_delta,
-    check_epsilon,
-    check_neighbors,
-    check_positive,
-)
+from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbors, check_positive
 from dplasso.privacy.randomness import RandomStream, random_word
 from dplasso.tuning.candidates import Candidate, cost_of_try, give_epsilon
 from dplasso.tuning.estimates import Scorer, Target, check_noise, most_sums
