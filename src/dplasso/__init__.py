@@ -47,35 +47,31 @@ if TYPE_CHECKING:
 __version__ = "0.3.0"
 
 _HOMES = {
-    "Caution": "privacy.wording",
-    "DPFrankWolfeClassifier": "estimators.frank_wolfe_classifier",
-    "DPLasso": "estimators.regressors",
-    "DPLassoClassifier": "estimators.classifiers",
-    "DPLinearRegression": "estimators.regressors",
-    "DPLogisticRegression": "estimators.classifiers",
-    "Geometry": "matrix.geometry",
-    "Ledger": "ledger.charging",
-    "PrivacyStatement": "privacy.statement",
-    "PrivateComparison": "tuning.comparison",
-    "PrivateScore": "tuning.scores",
-    "PrivateSearch": "tuning.search",
-    "PublicEncoder": "encoding.encoder",
-    "load": "estimators.load",
-    "record_wise": "estimators.record_wise",
-    "save": "estimators.load",
-    "to_onnx": "estimators.export",
-    "top_features": "estimators.load",
-    "open_store": "data.store",
-    "privacy_cost": "estimators.cost",
-    "private_comparison": "tuning.comparison",
-    "private_quantiles": "tuning.quantiles",
-    "private_score": "tuning.scores",
-    "weakest_association": "estimators.cost",
+    name: home
+    for home, names in {
+        "data.store": "open_store",
+        "encoding.encoder": "PublicEncoder",
+        "errors": "BudgetError DataError LedgerError LedgerWarning ModelFileError NoiseWarning "
+        "PrivacyLeakWarning StoreError WeakPrivacyWarning",
+        "estimators.classifiers": "DPLassoClassifier DPLogisticRegression",
+        "estimators.cost": "privacy_cost weakest_association",
+        "estimators.export": "to_onnx",
+        "estimators.frank_wolfe_classifier": "DPFrankWolfeClassifier",
+        "estimators.load": "load save top_features",
+        "estimators.record_wise": "record_wise",
+        "estimators.regressors": "DPLasso DPLinearRegression",
+        "ledger.charging": "Ledger",
+        "matrix.geometry": "Geometry",
+        "privacy.statement": "PrivacyStatement",
+        "privacy.wording": "Caution",
+        "report.displays": "CurvesDisplay WeightsDisplay",
+        "tuning.comparison": "PrivateComparison private_comparison",
+        "tuning.quantiles": "private_quantiles",
+        "tuning.scores": "PrivateScore private_score",
+        "tuning.search": "PrivateSearch",
+    }.items()
+    for name in names.split()
 }
-_HOMES |= dict.fromkeys(("BudgetError", "DataError", "LedgerError", "LedgerWarning"), "errors")
-_HOMES |= dict.fromkeys(("CurvesDisplay", "WeightsDisplay"), "report.displays")
-_HOMES |= dict.fromkeys(("ModelFileError", "NoiseWarning", "StoreError"), "errors")
-_HOMES |= dict.fromkeys(("PrivacyLeakWarning", "WeakPrivacyWarning"), "errors")
 __all__ = sorted(["__version__", *_HOMES])
 
 drop_stale_kernels(Path(__file__).parent)

@@ -6,6 +6,7 @@ so the counts move by at most sqrt(K) in L2.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,7 +59,17 @@ def _average(
     return within_unit(float(weights @ values), reach + float(weights[~is_known].sum()) / 2.0)
 
 
-def _by_class(parts: list[_Part], target: Target, z: float) -> tuple[ClassScore, ...]:
+def by_class(
+    parts_of: Callable[[NDArray[np.float64], float, Target], list[_Part]],
+    noisy: NDArray[np.float64],
+    sigma: float,
+    z: float,
+    target: Target,
+) -> tuple[ClassScore, ...]:
+    """Return the score of each class or label; none if there is a single score."""
+    parts = parts_of(noisy, sigma, target)
+    if len(parts) == 1:
+        return ()
     return tuple(
         ClassScore(label, max(part.rows, 0.0), *part.estimate(z))
         for label, part in zip(target.classes, parts, strict=True)
@@ -161,7 +172,8 @@ def _auc_part(noisy: NDArray[np.float64], sigma: float, least: float) -> _Part:
     return _Part(auc, own, shared, sigma * sigma * max(noise, product), n_positive)
 
 
-def _auc_parts(noisy: NDArray[np.float64], sigma: float, target: Target) -> list[_Part]:
+def auc_parts(noisy: NDArray[np.float64], sigma: float, target: Target) -> list[_Part]:
+    """Compute the AUC of each of several classes or labels, or the only one."""
     least = max(1.0, _DROWNED * sigma * math.sqrt(_PLACES)) if target.n_outputs > 1 else 1.0
     each = noisy.reshape(target.n_outputs, -1)
     return [_auc_part(some, sigma, least) for some in each]
@@ -171,20 +183,13 @@ def auc(
     noisy: NDArray[np.float64], sigma: float, z: float, target: Target, *, by_rows: bool = False
 ) -> Estimate:
     """Estimate the AUC, or its mean over several classes or labels, weighted if `by_rows`."""
-    parts = _auc_parts(noisy, sigma, target)
+    parts = auc_parts(noisy, sigma, target)
     if target.n_outputs == 1:
         return parts[0].estimate(z)
     weights = _weights_of(parts, by_rows=by_rows)
     if weights is None:
         return UNKNOWN
     return _average(parts, weights, z, disjoint=not target.many_labels)
-
-
-def auc_by_class(
-    noisy: NDArray[np.float64], sigma: float, z: float, target: Target
-) -> tuple[ClassScore, ...]:
-    """Return the AUC of each of several classes or labels."""
-    return () if target.n_outputs == 1 else _by_class(_auc_parts(noisy, sigma, target), target, z)
 
 
 # --- Counts by predicted class -------------------------------------------------------------------
@@ -219,7 +224,8 @@ def _f1_part(hits: float, false: float, missed: float, sigma: float, extra: floa
     return _Part(value, sampling, 0.0, sigma**2 * (slope**2 + extra * other**2), rows)
 
 
-def _f1_parts(noisy: NDArray[np.float64], sigma: float, target: Target) -> list[_Part]:
+def f1_parts(noisy: NDArray[np.float64], sigma: float, target: Target) -> list[_Part]:
+    """Compute the F1 of each class or label."""
     if target.many_labels:
         hits, false, missed = noisy.reshape(-1, 3).T
         extra = 2.0
@@ -242,7 +248,7 @@ def f1(
     of_all: bool = False,
 ) -> Estimate:
     """Estimate the F1 of the second of two classes, or else (or `of_all`) the mean F1."""
-    parts = _f1_parts(noisy, sigma, target)
+    parts = f1_parts(noisy, sigma, target)
     weights = _weights_of(parts, by_rows=by_rows)
     if weights is None:
         return UNKNOWN
@@ -275,10 +281,3 @@ def _joint_f1(
     squares = slope * slope
     variance = float((np.maximum(counts, 0.0) * squares).sum()) + sigma**2 * float(squares.sum())
     return within_unit(value, z * math.sqrt(variance) + float(weights[~is_known].sum()) / 2.0)
-
-
-def f1_by_class(
-    noisy: NDArray[np.float64], sigma: float, z: float, target: Target
-) -> tuple[ClassScore, ...]:
-    """Return the F1 of each class or label."""
-    return _by_class(_f1_parts(noisy, sigma, target), target, z)

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from dplasso.errors import DataError, of_a_stranger
+from dplasso.errors import of_a_stranger
 from dplasso.fit.records import LocalRecords
 from dplasso.privacy.accounting import LARGEST_SCALE, SMALLEST_SCALE
 from dplasso.privacy.budget import Budget, Draws, build_budget
 from dplasso.privacy.parameters import check_neighbors
 from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.privacy.release import Gaussian, release
-from dplasso.tuning.isolation import isolated
+from dplasso.tuning.isolation import SomeRows, isolated
 
 UNIT = 2.0**32
 # Weight of l (1 - l); it is below sqrt(8) by more than any rounding error.
@@ -180,28 +180,6 @@ NUMBERS_ALONE = Target()
 
 
 @dataclass(frozen=True)
-class _SomeRows:
-    """A model that predicts all rows of a store, but returns only those that are scored."""
-
-    model: Any
-    within: NDArray[np.bool_]
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        return self._entering(self.model.predict(X))
-
-    def predict_proba(self, X: Any) -> NDArray[Any]:
-        return self._entering(self.model.predict_proba(X))
-
-    def _entering(self, predicted: Any) -> NDArray[Any]:
-        predictions: NDArray[Any] = np.asarray(predicted)
-        if len(predictions) != self.within.size:
-            raise DataError(
-                f"the model returned {len(predictions):,} predictions for {self.within.size:,} rows"
-            )
-        return predictions[self.within]
-
-
-@dataclass(frozen=True)
 class Scorer:
     """How models are scored; public. `sensitivity`, and `sigma` of the noise, are in rows."""
 
@@ -238,7 +216,7 @@ def of_rows(
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         model, y = isolated(model), rows.y
         if rows.within is not None:
-            model, y = _SomeRows(model, rows.within), y[rows.within]
+            model, y = SomeRows(model, rows.within), y[rows.within]
         return compute(model, rows.X, y, target)
 
 

@@ -117,6 +117,21 @@ class _OneByOne(_Sequential):
         return _safe_indexing(self.records, np.array([number]))
 
 
+@dataclass(frozen=True)
+class SomeRows(_Sequential):
+    """A model that predicts all rows of a store, but returns only those that are scored."""
+
+    within: NDArray[np.bool_]
+
+    def _predicted(self, method: str, X: Any) -> NDArray[Any]:
+        predictions = self._of(method, X)
+        if len(predictions) != self.within.size:
+            raise DataError(
+                f"the model returned {len(predictions):,} predictions for {self.within.size:,} rows"
+            )
+        return predictions[self.within]
+
+
 def _reader(X: Any) -> Callable[[int], Any]:
     """Return a function that returns a single row of a matrix, shape (1, D), in double precision.
 

@@ -117,13 +117,13 @@ _AUC = Metric(
     counts.auc_sums,
     counts.auc,
     outputs_counted=(SEVERAL_CLASSES, MANY_LABELS),
-    by_class=counts.auc_by_class,
+    by_class=partial(counts.by_class, counts.auc_parts),
 )
 _F1 = Metric(
     counts.confusion_sums,
     counts.f1,
     outputs_counted=(MANY_LABELS,),
-    by_class=counts.f1_by_class,
+    by_class=partial(counts.by_class, counts.f1_parts),
 )
 METRICS = {
     "accuracy": _mean(_wrong, lambda _: 1.0, estimate=_accuracy, larger_is_better=True),

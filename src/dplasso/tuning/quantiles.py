@@ -244,9 +244,7 @@ def _with_edges(
     marks: list[str] = []
     for part, mark in zip(schema.parts, schema.confirm, strict=True):
         ours = isinstance(part, Bins | Levels) and part.column in edges
-        if isinstance(part, Levels) and ours:
-            parts.append(Bins(part.column, edges[part.column], missing=part.missing))
-        else:
-            parts.append(replace(part, edges=edges[part.column]) if ours else part)  # type: ignore[attr-defined, type-var]
+        own = Bins(part.column, edges[part.column], part.missing) if ours else part  # type: ignore[attr-defined]
+        parts.append(own)
         marks.append("" if ours else mark)
     return replace(schema, parts=tuple(parts), confirm=tuple(marks), edges=released)
