@@ -101,8 +101,8 @@ def _checked(
     elif types == {str} and all(map(str.strip, ids)):
         kinds, values = [TEXTS], ids
     else:
-        kinds = [_kind_of(key, where(row)) for row, key in enumerate(ids)]
-        values = [_plain(key, where(row)) for row, key in enumerate(ids)]
+        named = [_plain(key, where(row)) for row, key in enumerate(ids)]
+        kinds, values = [kind for kind, _ in named], [value for _, value in named]
     for row, kind in enumerate(kinds):
         if before is not None and kind != before:
             raise DataError(
@@ -132,27 +132,19 @@ def _whole_numbers(ids: NDArray[Any], where: Callable[[int], str]) -> NDArray[An
     return ids
 
 
-def _kind_of(key: Any, where: str) -> str:
+def _plain(key: Any, where: str) -> tuple[str, str | int]:
+    """Return the kind of an id, and it as a built-in type, without equality or hash of its own."""
     if isinstance(key, str):
-        kind, missing = TEXTS, not key.strip()
-    elif isinstance(key, int | np.integer | float | np.floating) and not isinstance(key, bool):
-        kind, missing = NUMBERS, bool(key != key)
-    else:
-        kind, missing = "", key is None or type(key).__name__ in ("NAType", "NaTType")
-    if missing:
-        raise _invalid_id(where, "a missing entry")
-    if not kind:
+        if key.strip():
+            return TEXTS, str.__str__(key)
+    elif isinstance(key, float | np.floating):
+        whole = _whole_numbers(np.asarray(key)[None], lambda _: where)
+        return NUMBERS, int(whole[0])
+    elif isinstance(key, int | np.integer) and not isinstance(key, bool):
+        return NUMBERS, int(key)
+    elif key is not None and type(key).__name__ not in ("NAType", "NaTType"):
         raise _invalid_id(where, f"a value of type {type(key).__name__}")
-    return kind
-
-
-def _plain(key: Any, where: str) -> str | int:
-    """Return an id as a built-in Python type, not a subclass with its own equality or hash."""
-    if isinstance(key, str):
-        return str.__str__(key)
-    if isinstance(key, float | np.floating):
-        return int(_whole_numbers(np.asarray(key)[None], lambda _: where)[0])
-    return int(key)
+    raise _invalid_id(where, "a missing entry")
 
 
 def _invalid_id(where: str, what: str) -> DataError:
