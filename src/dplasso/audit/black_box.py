@@ -288,7 +288,6 @@ def audit_repeats(
 
 
 def _both(target: Target, runs: int, progress: Progress | None) -> tuple[Runs, Runs]:
-    """Fit on both of the canary's neighbours."""
     count = counter(progress, 2 * runs)
     one, other = canary_pair(target.claim)
     return collect(target.fit, one, runs, count), collect(target.fit, other, runs, count)

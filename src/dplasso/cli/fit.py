@@ -211,7 +211,6 @@ def _trained(
 
 
 def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
-    """Return the JSON document of a fit."""
     estimator, train, wanted = fitted.estimator, fitted.train, asked.wanted
     weights = weights_of(estimator.model_)
     report: dict[str, Any] = {

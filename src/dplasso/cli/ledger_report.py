@@ -148,7 +148,6 @@ def print_report(report: dict[str, Any]) -> None:
 
 
 def _counted(entries: list[dict[str, Any]]) -> str:
-    """Say how many entries of each kind there are."""
     numbers = Counter(entry["kind"] for entry in entries)
     counts = [f"{n:,} {kind if n == 1 else _MANY[kind]}" for kind, n in numbers.items()]
     return " and ".join(filter(None, [", ".join(counts[:-1]), *counts[-1:]])) or "0 fits"

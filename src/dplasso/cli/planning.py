@@ -266,7 +266,6 @@ def plan(
 
 
 def _finds(part: Part, rows: int, columns: int, settings: dict[str, Any]) -> str:
-    """Say what a part of the plan can find in so many rows."""
     if not part.epsilon:
         return "nothing: the share is too small"
     classes = settings["method"] != "linear" and settings["target_bounds"] is None

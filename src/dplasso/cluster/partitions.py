@@ -187,7 +187,6 @@ class Partitions:
             pending = self._begin_anew(number, method, args)
 
     def _begin_anew(self, number: int, method: str, args: tuple[Any, ...]) -> Pending:
-        """Replace a worker, repeat its setup calls, and call it."""
         partition = self._partitions[number]
         # If the lost worker still runs, its answers are ignored from now on.
         with suppress(Exception):

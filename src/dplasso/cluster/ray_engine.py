@@ -149,7 +149,6 @@ class RayHandle:
         return result
 
     def _arrived(self, pending: Any, began: float) -> Any:
-        """Wait until the actor answers `ready`."""
         cores, patience = self._workers.cores, self._workers.patience
         while not cores.ray.wait([pending], timeout=min(_SAY, patience))[0]:
             waited = time.monotonic() - began

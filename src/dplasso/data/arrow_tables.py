@@ -94,7 +94,6 @@ def _ipc(
 
 
 def _sliced(records: pa.RecordBatch, memory_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Cut records into pieces that fit the memory."""
     # Arrow does not check the offsets in a file, and damaged offsets could point anywhere.
     records.validate(full=True)
     per_row = 8 * records.nbytes / max(records.num_rows, 1) + _BYTES_PER_ENTRY
@@ -119,7 +118,6 @@ def labels(batch: Batch, column: str) -> NDArray[Any]:
 
 
 def _refuse_missing(batch: Batch, column: str, values: pa.Array) -> None:
-    """Raise `DataError` with the first row without a value."""
     if values.null_count:
         at = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
         raise DataError(f"{batch.where(column, at)}: the value is missing")

@@ -122,7 +122,6 @@ def _shape(path: Path, arrays: _Arrays) -> tuple[int, int]:
 
 
 def _matrix(path: Path, arrays: _Arrays) -> csr_array:
-    """Build the matrix from its arrays, and check each of them."""
     shape, layout = _shape(path, arrays), _layout(path, arrays)
     make, names = _LAYOUTS[layout]
     values = _values(path, _array(path, arrays, "data"))

@@ -213,7 +213,6 @@ class PrivateLinearModel(BaseEstimator):
         return diagram + (report_section(self.model_) if hasattr(self, "model_") else "")
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        """Return the representations for a notebook by MIME type."""
         bundle: dict[str, str] = super()._repr_mimebundle_()
         return bundle | {"text/html": self._repr_html_inner()} if "text/html" in bundle else bundle
 

@@ -229,7 +229,6 @@ def to_onnx(model: Any, example: Any = None) -> Any:
 
 
 def _model_graph(fitted: Any) -> Any:
-    """Return the graph of a fitted model with any number of classes or labels."""
     plain = plain_of(fitted)
     need("onnx", "a graph")
     import onnx

@@ -99,7 +99,6 @@ def read_archive(
 
 
 def _read_members(file: Any, size: int, kind: ArchiveKind) -> dict[str, bytes]:
-    """Read the archive's members, each checked against its CRC."""
     if not zipfile.is_zipfile(file):
         raise kind.error(f"is not a dplasso {kind.noun} file, or is cut short.")
     with zipfile.ZipFile(file) as archive:

@@ -100,7 +100,6 @@ def random_stream(random_state: Any = None) -> RandomStream:
 
 @register_jitable(forceinline=True)
 def _quarter_round(a, b, c, d):
-    """Return four words after a quarter round."""
     a = np.uint32(a + b)
     d = np.uint32(d ^ a)
     d = np.uint32((d << np.uint32(16)) | (d >> np.uint32(16)))

@@ -154,7 +154,6 @@ def _verdict(model: Model) -> str:
 
 
 def _meaning(statement: PrivacyStatement) -> str:
-    """Say what the guarantee means for a person."""
     if not statement.is_private:
         return (
             "<h2>What it means for a person</h2><p>The model protects nobody. Anyone who has it "
@@ -210,7 +209,6 @@ def _promise(model: Model, every: Weights) -> str:
 
 
 def _scores(scores: Sequence[Mapping[str, Any]]) -> str:
-    """Return the guarantees of the scores."""
     parts = []
     for score in scores:
         parts.append(f"<h2>The score: {escape(score_name(score))}</h2>")

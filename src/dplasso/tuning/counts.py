@@ -116,7 +116,6 @@ def class_numbers(target: Target, y: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _memberships(target: Target, y: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which rows have each class or label, shape (N, K)."""
     if target.many_labels:
         return np.asarray(y == 1)
     return np.asarray(class_numbers(target, y)[:, None] == np.arange(len(target.classes)))

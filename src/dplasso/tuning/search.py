@@ -261,7 +261,6 @@ def _declare_classes(candidates: list[Candidate], y: NDArray[Any]) -> NDArray[An
 def _stated(
     candidate: Candidate, records: LocalRecords, cost: SearchCost, declared: bool, seeded: bool
 ) -> PrivacyStatement:
-    """Return the statement of a search before there is a try."""
     method = method_of(clone(candidate.estimator).set_params(random_state=0 if seeded else None))
     task, n_features = method.targets.task(records), records.shape[1]
     fit = method.statement(task, method.budget(task, n_features), n_features)

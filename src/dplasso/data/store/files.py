@@ -210,7 +210,6 @@ def _parse_header(document: dict[str, Any]) -> StoreHeader:
 
 
 def _check_arrays(header: StoreHeader) -> None:
-    """Check that the arrays' types and sizes match the shape and each other."""
     n, nnz = header.shape[0], header.nnz
     counts = {"N": n, "N + 1": n + 1, "nnz": nnz, "words": WORDS * n}
     left_out = {PEOPLE} - set(header.arrays)
