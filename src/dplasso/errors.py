@@ -142,12 +142,7 @@ def shown(value: object) -> str:
     return " ".join(reprlib.repr(value).split())
 
 
-EXTRAS = {
-    "fsspec": "storage",
-    "matplotlib": "plot",
-    "onnx": "onnx",
-    "skl2onnx": "onnx",
-}
+EXTRAS = {"fsspec": "storage", "matplotlib": "plot", "onnx": "onnx", "skl2onnx": "onnx"}
 """The extra of this package that brings each of them."""
 
 

@@ -82,11 +82,7 @@ def _is_unfinished(path: Path) -> bool:
 
 @contextmanager
 def kept_checkpoint(
-    options: CheckpointOptions,
-    path: Path | None,
-    inputs: Iterable[Path | None],
-    *,
-    force: bool,
+    options: CheckpointOptions, path: Path | None, inputs: Iterable[Path | None], *, force: bool
 ) -> Iterator[Keeping]:
     """Keep a checkpoint during a fit; refuse at once what cannot be kept or resumed."""
     kept, resume = Keeping(path), options.resume

@@ -34,13 +34,11 @@ FILES = {method: f"{method}.npz" for method in METHODS}
 
 @dataclass(frozen=True)
 class Trained:
-    """A model, its test scores and largest weights; the seconds exclude compiling."""
+    """A model, its numbers and largest weights; the seconds to train exclude compiling."""
 
     name: str
     model: PrivateLinearModel | LogisticRegression
-    scores: dict[str, Any]
-    n_nonzero: int
-    seconds: float
+    numbers: dict[str, float]
     heaviest: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -104,8 +102,10 @@ def _train(
     heaviest = [
         row | {"name": cross_name(row["column"])} for row in model.top_features(HEAVIEST).rows()
     ]
-    spent = seconds["train"] - seconds["compile"]
-    return Trained(name, model, scores, len(weights_of(model.model_)), spent, heaviest)
+    numbers = {key: scores[key] for key in ("auc", "accuracy")}
+    numbers |= {"n_nonzero": len(weights_of(model.model_))}
+    numbers |= {"seconds": seconds["train"] - seconds["compile"]}
+    return Trained(name, model, numbers, heaviest)
 
 
 def _train_plain(train: Dataset, test: Dataset, bars: output.Bars) -> Trained:
@@ -127,28 +127,20 @@ def _train_plain(train: Dataset, test: Dataset, bars: output.Bars) -> Trained:
             progress(len(areas), len(INVERSE_PENALTIES) + 1)
         best = INVERSE_PENALTIES[int(np.argmax(areas))]
         model.set_params(C=best).fit(train.X, train.y)
-    seconds = time.perf_counter() - started
-    scores = {"auc": area(model, test.X, test.y), "accuracy": model.score(test.X, test.y)}
-    return Trained(name, model, scores, int(np.count_nonzero(model.coef_)), seconds)
+    numbers = {"seconds": time.perf_counter() - started, "auc": area(model, test.X, test.y)}
+    numbers |= {"accuracy": model.score(test.X, test.y)}
+    return Trained(name, model, numbers | {"n_nonzero": int(np.count_nonzero(model.coef_))})
 
 
 def _report(results: Mapping[str, Trained], train: Dataset, test: Dataset) -> dict[str, Any]:
-    models = {
-        key: {
-            "auc": trained.scores["auc"],
-            "accuracy": trained.scores["accuracy"],
-            "n_nonzero": trained.n_nonzero,
-            "seconds": trained.seconds,
-        }
-        for key, trained in results.items()
-    }
+    positive = float(np.mean(test.y > 0))
     return {
         "n_samples": train.X.shape[0],
         "n_test": test.X.shape[0],
         "n_features": train.X.shape[1],
         "nnz": train.X.nnz,
-        **models,
-        "majority_accuracy": results["logistic"].scores["majority_accuracy"],
+        **{key: trained.numbers for key, trained in results.items()},
+        "majority_accuracy": max(positive, 1.0 - positive),
         "heaviest": {key: results[key].heaviest for key in METHODS},
         "privacy": {key: results[key].model.privacy_.to_dict() for key in METHODS},
     }

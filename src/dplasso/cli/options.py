@@ -156,13 +156,7 @@ _OF_THE_MODEL = (
     *("drift_tol", "infer", "l1_radius", "max_weights", "n_iter", "n_jobs", "selector", "solver"),
 )
 # Parameters without an option, or with one that is written by hand.
-_NOT_GENERATED = (
-    "class_weight",
-    "fit_intercept",
-    "public_data",
-    "public_rows",
-    "verbose",
-)
+_NOT_GENERATED = ("class_weight", "fit_intercept", "public_data", "public_rows", "verbose")
 # How much of a parameter's docstring ``--help`` shows.
 _SENTENCES = 2
 

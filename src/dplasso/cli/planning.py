@@ -62,11 +62,10 @@ def budget(
     """
     bounds = None if target_bounds is None else parse_target_bounds(target_bounds)
     method = method or default_method(bounds is not None)
-    optional = {"rows_per_person": rows_per_person, "feature_bound": feature_bound}
-    optional |= {"n_iter": n_iter}
+    asked: dict[str, Any] = {"rows_per_person": rows_per_person, "n_iter": n_iter}
+    asked |= {"feature_bound": feature_bound, "target_bounds": bounds}
     fit: dict[str, Any] = {"neighbors": neighbors, "method": method, "n_classes": n_classes}
-    fit |= {"target_bounds": bounds}
-    fit |= {name: value for name, value in optional.items() if value is not None}
+    fit |= {name: value for name, value in asked.items() if value is not None}
     statement = privacy_cost(epsilon, delta, **fit)
     report: dict[str, Any] = {"privacy": statement.to_dict()}
     epsilons = sorted({*EPSILONS_SHOWN, epsilon})

@@ -43,7 +43,4 @@ from dplasso.ledger.entries import (
     entry_of as entry_of,
     totals as totals,
 )
-from dplasso.ledger.rows import (
-    data_fingerprint as data_fingerprint,
-    new_token as new_token,
-)
+from dplasso.ledger.rows import data_fingerprint as data_fingerprint, new_token as new_token

@@ -193,9 +193,7 @@ def given_names(model: Model) -> NDArray[np.object_] | None:
     return made.columns if model.feature_names is None and made is not None else model.feature_names
 
 
-def linear_part(
-    model: Model,
-) -> tuple[Any, NDArray[np.float64], NDArray[np.float64] | None]:
+def linear_part(model: Model) -> tuple[Any, NDArray[np.float64], NDArray[np.float64] | None]:
     """Return weights, intercepts and the weights' standard errors, the prior included.
 
     All are in the target's unit. The errors have shape (k,), for the columns with a weight, or (L,

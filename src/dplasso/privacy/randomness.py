@@ -59,11 +59,7 @@ def stream_from_key(key: NDArray[np.uint32]) -> RandomStream:
     state[:4] = np.frombuffer(b"expand 32-byte k", dtype="<u4")
     state[4:12] = key
     size = LANES * WORDS_PER_BLOCK
-    return RandomStream(
-        state,
-        np.zeros(size, dtype=np.uint64),
-        np.array([size], dtype=np.int64),
-    )
+    return RandomStream(state, np.zeros(size, dtype=np.uint64), np.array([size], dtype=np.int64))
 
 
 def check_random_state(random_state: Any) -> Any:

@@ -36,13 +36,7 @@ from dplasso.report.displays import weight_bars
 
 _SHOWN, _SHOWN_FIRST = 20, 8
 # Parameters that do not shape the fit.
-_ASIDE = (
-    "classes",
-    "ledger",
-    "random_state",
-    "n_jobs",
-    "verbose",
-)
+_ASIDE = ("classes", "ledger", "random_state", "n_jobs", "verbose")
 _ROUNDED_UP = ("epsilon", "delta", "mu", "rho")
 _METRICS = {
     "accuracy": "accuracy (share of rows predicted right)",

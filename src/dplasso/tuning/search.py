@@ -210,10 +210,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         names = records.feature_names
         fitted.privacy_ = self.privacy_
         fitted.model_ = replace(
-            fitted.model_,
-            statement=self.privacy_,
-            feature_names=names,
-            origin=records.origin,
+            fitted.model_, statement=self.privacy_, feature_names=names, origin=records.origin
         )
         if names is not None:
             fitted.feature_names_in_ = names
