@@ -139,11 +139,13 @@ def _tell(cell: Cell, result: dict[str, Any]) -> None:
 
 def time_left(seconds: float, share: float) -> str:
     """Return how long the rest will take at this pace, or nothing if it is too early to say."""
-    from dplasso.runtime.progress import duration
-
     if not 0.005 <= share < 1.0 or seconds < 1.0:
         return ""
-    return f"about {duration(seconds * (1.0 - share) / share)} left"
+    left = seconds * (1.0 - share) / share
+    for size, name in ((86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes")):
+        if left >= 1.5 * size:
+            return f"about {left / size:.2g} {name} left"
+    return f"about {left:.2g} s left"
 
 
 def _progress() -> Report:

@@ -144,30 +144,20 @@ def test_a_fit_that_is_refused_has_been_told(train, tmp_path, monkeypatch):
     assert told.index("caution (amber): an epsilon of 4") < told.index("error: spent")
 
 
-def test_without_a_terminal_long_work_says_every_tenth_and_the_time_left(monkeypatch):
+def test_without_a_terminal_long_work_says_how_far_it_has_come(monkeypatch, capsys):
     clock = [100.0]
     monkeypatch.setattr(output.time, "monotonic", lambda: clock[0])
-    tenths, lines = output.Tenths(), []
-    # The compiler takes a minute before the first step is done.
-    clock[0] += 60.0
-    for step in range(1, 101):
-        clock[0] += 1.0
-        lines.append(tenths.line(step / 100))
-    said = [line for line in lines if line]
-    assert said[0] == "10%, about 90 s left"
-    assert said[1] == "20%, about 80 s left"
-    assert (len(said), said[-1]) == (10, "100%")
-    # Of short work nothing is said.
-    tenths = output.Tenths()
-    assert not any(tenths.line(step / 10) for step in range(11))
-    # Nor of what its compiler alone made long.
-    tenths = output.Tenths()
-    clock[0] += 60.0
-    for step in range(1, 11):
-        clock[0] += 0.1
-        assert tenths.line(step / 10) in ((None,) if step > 1 else (None, "10%"))
-    words = ["0.55 s", "80 s", "1.7 minutes", "1.7 hours", "2.3 days"]
-    assert [output.duration(one) for one in (0.548, 80, 100, 6000, 200_000)] == words
+    with output.progress_bars() as bars:
+        for seconds in (1.0, 0.125):
+            with bars.task("training") as update:
+                for step in range(1, 101):
+                    clock[0] += seconds
+                    update(step, 100)
+    # A line for each tenth, but only one in five seconds.
+    assert capsys.readouterr().err.split("\n")[:-1] == [
+        *(f"training: {tenth}%" for tenth in range(10, 110, 10)),
+        *("training: 40%", "training: 80%"),
+    ]
 
 
 # --- what is read off the sources, to answer `--help` at once ------------------------------------

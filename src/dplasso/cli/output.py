@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,6 @@ from dplasso.cli.options import option_name
 from dplasso.errors import Explained
 from dplasso.files.disk import atomic_write, check_writable
 from dplasso.runtime.compilation import CompileTime, announce_compilation
-from dplasso.runtime.progress import duration
 
 if TYPE_CHECKING:
     from dplasso.model.inference import Inference
@@ -41,7 +40,7 @@ err = Console(stderr=True)
 # The lines below it depend on the data without noise.
 NOT_FOR_RELEASE = "For the curator only. Do not release:"
 
-# Shorter work prints no lines where there is no terminal.
+# Where there is no terminal, a line about long work comes no sooner than this after the last one.
 LINE_SECONDS = 5.0
 
 _NUMERIC = re.compile(r"[-+±~.,%\d ]*")
@@ -235,31 +234,6 @@ def json_safe(value: Any) -> Any:
 
 
 @dataclass
-class Tenths:
-    """Lines about long work without a terminal: each tenth, with the time left."""
-
-    began: float = field(default_factory=lambda: time.monotonic())
-    said: float = 0.0
-    first: tuple[float, float] | None = None
-
-    def line(self, part: float) -> str | None:
-        """Return a line about the part that is done, or None if it is too early for the next."""
-        now = time.monotonic()
-        # The work before the first call includes compiling, so the pace is measured from there.
-        self.first = self.first or (now, part)
-        if now < self.began + LINE_SECONDS or part < self.said + 0.1:
-            return None
-        since, before = self.first
-        whole = (now - since) / (part - before) if part > before else math.inf
-        if whole < LINE_SECONDS:
-            return None
-        self.said = math.floor(10.0 * part + 1e-9) / 10.0
-        if part <= before or part >= 1.0:
-            return f"{part:.0%}"
-        return f"{part:.0%}, about {duration(whole * (1.0 - part))} left"
-
-
-@dataclass
 class Bars:
     """Progress on standard error, and the time that the compiler has taken meanwhile."""
 
@@ -269,12 +243,15 @@ class Bars:
     @contextmanager
     def task(self, label: str) -> Iterator[Callable[..., None]]:
         """Show one piece of work; yields ``update(done, total, label)`` to move its bar."""
-        task, tenths = self.progress.add_task(label, total=None), Tenths()
+        task, last, said = self.progress.add_task(label, total=None), time.monotonic(), 0
 
         def update(done: float, total: float, label: str | None = None) -> None:
+            nonlocal last, said
             self.progress.update(task, completed=done, total=total, description=label)
-            if self.progress.disable and (line := tenths.line(done / max(total, 1))):
-                note(f"{self.progress.tasks[task].description}: {line}")
+            tenths, now = int(10.0 * done / max(total, 1)), time.monotonic()
+            if self.progress.disable and tenths > said and now >= last + LINE_SECONDS:
+                last, said = now, tenths
+                note(f"{self.progress.tasks[task].description}: {tenths / 10:.0%}")
 
         try:
             yield update
@@ -300,7 +277,7 @@ class Bars:
 
 @contextmanager
 def progress_bars() -> Iterator[Bars]:
-    """Open progress bars; without a terminal, long work prints a line for every tenth."""
+    """Open progress bars; without a terminal, long work prints a line for a tenth now and then."""
     progress = rich_progress.Progress(
         rich_progress.SpinnerColumn(finished_text="[green]✓[/green]"),
         rich_progress.TextColumn("{task.description}"),

@@ -52,14 +52,6 @@ def late_progress(label: str) -> Callable[[int, int], None]:
     return report
 
 
-def duration(seconds: float) -> str:
-    """Return a time in words, roughly."""
-    for size, name in ((86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes")):
-        if seconds >= 1.5 * size:
-            return f"{seconds / size:.2g} {name}"
-    return f"{seconds:.2g} s"
-
-
 def run_in_chunks(
     steps: Any,
     *,
