@@ -1,6 +1,6 @@
 """``dplasso ledger ...``: one budget for all fits on a data set."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from dplasso.cli.ledger_report import (
     report_of,
     up,
 )
-from dplasso.ledger.budgets import check_name
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.wording import rounded_down as down
 
@@ -128,12 +127,10 @@ def spend(
 
     For fits that were made before the ledger, or without it. It cannot be undone.
     """
-    if purpose is not None:
-        check_name(purpose, "purpose")
-    budget = ledgers.Ledger(ledger_file, dataset).budget()
+    ledger = ledgers.Ledger(ledger_file, dataset, purpose)
     # A fit that was made elsewhere had the default delta and covered a row, unless options differ.
-    charge = ledgers.charge_of(fit.cost(epsilon, budget.neighbors, DELTA, 1))
-    ledgers.finish(ledgers.reserve(ledger_file, dataset, replace(charge, purpose=purpose)))
+    charge = ledger.charge(fit.cost(epsilon, ledger.budget().neighbors, DELTA, 1))
+    ledgers.finish(ledgers.reserve(ledger_file, dataset, charge))
     output.text(left_sentence(left_after(ledger_file, dataset)), wrap=False)
 
 

@@ -212,14 +212,11 @@ def classes_like(labels: tuple[str, ...], y: NDArray[Any]) -> list[Any]:
         if y.dtype.kind == "b":
             return [words[label.lower()] for label in labels]
         if y.dtype.kind in "iuf":
-            return [_plain_number(float(label)) for label in labels]
+            numbers = map(float, labels)
+            return [int(number) if number.is_integer() else number for number in numbers]
     except (KeyError, ValueError):
         raise DataError(
             f"--classes {','.join(labels)}: the labels in the data are "
             f"{'booleans' if y.dtype.kind == 'b' else 'numbers'}, so the declared ones must be too"
         ) from None
     return list(labels)
-
-
-def _plain_number(number: float) -> int | float:
-    return int(number) if number.is_integer() else number

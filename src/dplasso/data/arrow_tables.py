@@ -105,7 +105,9 @@ def _sliced(records: pa.RecordBatch, memory_bytes: int) -> Iterator[pa.RecordBat
 def labels(batch: Batch, column: str) -> NDArray[Any]:
     """Return a column as whole numbers, float64, bools or strings; refuse missing values."""
     values = _decoded(batch.columns[column])
-    _refuse_missing(batch, column, values)
+    if values.null_count:
+        at = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
+        raise DataError(f"{batch.where(column, at)}: the value is missing")
     kind, types = values.type, pa.types
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return np.asarray(values.to_pylist(), dtype=np.str_)
@@ -115,12 +117,6 @@ def labels(batch: Batch, column: str) -> NDArray[Any]:
             f"{batch.where(column)}: labels must be numbers, strings or bools, not {kind}"
         )
     return array.astype(np.float64) if array.dtype.kind == "f" else array
-
-
-def _refuse_missing(batch: Batch, column: str, values: pa.Array) -> None:
-    if values.null_count:
-        at = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
-        raise DataError(f"{batch.where(column, at)}: the value is missing")
 
 
 def _decoded(values: pa.Array) -> pa.Array:
