@@ -77,7 +77,7 @@ def test_words_and_odds(table):
     assert words["age, job"] == "age>=75 & job=cook"
     age = next(part for part in one.parts if part.column == "age")
     # By that the odds change where the part is added last.
-    link = loss_of(model).link(np.array([one.margin, one.margin - age.effect]))
+    link = loss_of(model.model_).link(np.array([one.margin, one.margin - age.effect]))
     assert age.odds == pytest.approx(link[0, 1] / link[0, 0] / (link[1, 1] / link[1, 0]))
     assert model.predict_proba(row)[0] == pytest.approx(link[0])
     assert age.odds > 1.0
