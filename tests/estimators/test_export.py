@@ -25,7 +25,6 @@ from dplasso import (
     save,
     to_onnx,
 )
-from dplasso.phases.releases import Mixed
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(400, 6)) * (RNG.random((400, 6)) < 0.7)
@@ -84,7 +83,8 @@ def test_it_predicts_as_the_model_does(fitted, scale):
 
 def test_a_model_with_public_rows_needs_none_to_predict(tmp_path):
     fitted = DPLogisticRegression(epsilon=0.3, public_rows=X[:150], random_state=0).fit(X, Y)
-    assert fitted.model_.released.last(Mixed).n_directions > 0
+    # Columns with large parts of a direction have more noise.
+    assert np.ptp(fitted.coef_standard_error_) > 0.0
     expected = fitted.decision_function(X)
     fitted.set_params(public_rows=None).save(tmp_path / "model.npz")
     for found in (fitted, dplasso.load(tmp_path / "model.npz"), fitted.to_sklearn()):

@@ -8,12 +8,14 @@ probability below 0.2 (tested), so that two independent ones agree with probabil
 """
 
 import pickle
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from dplasso import DPFrankWolfeClassifier, PrivacyLeakWarning
+from dplasso import DPFrankWolfeClassifier, DPLogisticRegression, PrivacyLeakWarning, PrivateSearch
 from estimators.kinds import CLASSIFIERS, SORTS, each_kind, each_sort, few, fitted, make, numbers
 from estimators.workers import fingerprint, noise_data, transcript_of
 
@@ -140,3 +142,24 @@ def test_no_global_state_is_touched(kind):
         found.append(numbers(make(kind).fit(*few(kind))))
         assert np.random.get_state()[1].tobytes() == before  # noqa: NPY002
     assert not (found[0] == found[1])[np.arange(13) != 5].any()
+
+
+FOUND = [["note_John Q. Patient", "note_Jane Doe", "age"], [f"postcode_{k}" for k in range(60)]]
+DECLARED = [
+    ["blood_pressure", "blood_sugar", "ward_A", "ward_B", "days in_care"],
+    ["seen by_a doctor", "age in years", "_", "x_"],
+]
+
+
+@pytest.mark.parametrize("names", FOUND + DECLARED, ids=lambda names: names[0])
+def test_names_of_columns_that_were_taken_from_data_are_noticed(names):
+    rng = np.random.default_rng(0)
+    frame, y = pd.DataFrame(rng.random((300, len(names))), columns=names), np.arange(300) % 2
+    search = PrivateSearch(DPLogisticRegression(classes=[0, 1]), {"max_weights": [None]})
+    for estimator in (DPLogisticRegression(classes=[0, 1]), search):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", PrivacyLeakWarning)
+            estimator.fit(frame, y)
+        told = [str(one.message) for one in caught if one.category is PrivacyLeakWarning]
+        assert len(told) == (names in FOUND)
+        assert all(names[0] in one and "named it after a" in one for one in told)

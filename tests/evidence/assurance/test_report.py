@@ -1,4 +1,4 @@
-"""The page of figures: made of what is kept of the parts; what failed or is missing is told."""
+"""The page of figures: what failed or is missing is told; and the load command, on a small case."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ from evidence.assurance.commands import Command, counts_of, recipe_of
 from evidence.items import ROOT, Settings
 
 from evidence import __main__ as command
-from evidence.assurance import commands, draws, items
+from evidence.assurance import commands, draws, items, load
 
 QUICK = Settings(quick=True)
 
@@ -110,3 +110,25 @@ def test_draws_are_compared_with_the_closed_form(monkeypatch):
 def test_names_that_are_not_there(arguments, words, tmp_path, capsys):
     assert command.main([*arguments, "--out", str(tmp_path)]) == 2
     assert words in capsys.readouterr().err
+
+
+def small(**changes):
+    return replace(load.CASES["longest"], n_rows=50, n_columns=300, n_iter=40, **changes)
+
+
+def test_a_case_is_run_and_measured(monkeypatch):
+    # This process has done more than a fit.
+    monkeypatch.setattr(load, "BASE_MIB", 2.0**16)
+    case = small()
+    result = load.run_case(case, 0)
+    assert result["passed"]
+    assert result["entries"] == load.make_data(case, 0)[0].nnz > 500
+    assert 0 < result["nonzero_weights"] <= 40
+    assert result["epsilon"] <= 1.0
+    assert set(load.split()) == set(load.CASES)
+    assert f"peak {result['peak_mib']:,} MiB" in load.section([result])[0]
+
+
+def test_more_memory_than_promised_fails(monkeypatch):
+    monkeypatch.setattr(load, "BASE_MIB", 1.0)
+    assert not load.run_case(small(), 0)["passed"]
