@@ -52,8 +52,7 @@ class DPLogisticRegression(PrivateClassifier):
         What the guarantee hides: one record added or removed, one replaced (twice the noise), or
         one label of public features (docs/label-privacy.md).
     rows_per_person : int, default=1
-        Largest number of rows of one person, whom the guarantee then protects. The noise is
-        proportional to it.
+        Most rows of one person, who is protected as a whole. The noise is proportional to it.
     prior : model, mapping, array or path, default=None
         A public linear model that the fit corrects (docs/prior.md): fitted, by column name, as an
         array of D or K x D weights, or in a file. The fit does not protect the people behind it.
@@ -69,8 +68,7 @@ class DPLogisticRegression(PrivateClassifier):
     verbose : int, default=None
         1 shows a progress bar, 0 nothing, None only one line if a first fit compiles for long.
     ledger : path or Ledger, default=None
-        The budget ledger that a private fit charges before it begins (docs/ledger.md). `Ledger`
-        also names the data set and the purpose.
+        Budget ledger to charge before the fit (docs/ledger.md). `Ledger` adds data set and purpose.
 
     Attributes
     ----------
@@ -181,8 +179,7 @@ class DPLassoClassifier(PrivateClassifier):
         What the guarantee hides: one record added or removed, one replaced (twice the noise), or
         one label of public features (docs/label-privacy.md).
     rows_per_person : int, default=1
-        Largest number of rows of one person, whom the guarantee then protects. The noise is
-        proportional to it.
+        Most rows of one person, who is protected as a whole. The noise is proportional to it.
     prior : model, mapping, array or path, default=None
         A public linear model that the fit corrects (docs/prior.md): fitted, by column name, as an
         array of D or K x D weights, or in a file. The fit does not protect the people behind it.
@@ -198,8 +195,7 @@ class DPLassoClassifier(PrivateClassifier):
     verbose : int, default=None
         1 shows a progress bar, 0 nothing, None only one line if a first fit compiles for long.
     ledger : path or Ledger, default=None
-        The budget ledger that a private fit charges before it begins (docs/ledger.md). `Ledger`
-        also names the data set and the purpose.
+        Budget ledger to charge before the fit (docs/ledger.md). `Ledger` adds data set and purpose.
 
     Attributes
     ----------

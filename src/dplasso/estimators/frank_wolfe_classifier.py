@@ -66,8 +66,7 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         What the guarantee hides: one record added or removed, one replaced (twice the noise), or
         one label of public features (docs/label-privacy.md).
     rows_per_person : int, default=1
-        Largest number of rows of one person, whom the guarantee then protects. The noise is
-        proportional to it.
+        Most rows of one person, who is protected as a whole. The noise is proportional to it.
     n_records : int, default=None
         Number of rows, if it is public. None counts them privately, with the balance of the
         classes, for 1 % of the budget.
@@ -78,8 +77,7 @@ class DPFrankWolfeClassifier(PrivateClassifier):
     verbose : int, default=None
         1 shows a progress bar, 0 nothing, None only one line if a first fit compiles for long.
     ledger : path or Ledger, default=None
-        The budget ledger that a private fit charges before it begins (docs/ledger.md). `Ledger`
-        also names the data set and the purpose.
+        Budget ledger to charge before the fit (docs/ledger.md). `Ledger` adds data set and purpose.
 
     Attributes
     ----------
