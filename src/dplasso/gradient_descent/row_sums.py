@@ -16,7 +16,6 @@ from dplasso.gradient_descent.energies import COLUMNS, LARGEST_LOAD, LOADS, ROW
 from dplasso.losses.contract import gradient, second_derivative
 from dplasso.losses.targets import Targets, weight_of
 from dplasso.matrix.compressed import Compressed, clip
-from dplasso.matrix.geometry import squared_length
 from dplasso.matrix.scaling import SCALES
 from dplasso.matrix.tiles import column_of, row_of, tile_entries
 from dplasso.privacy.share import share
@@ -178,6 +177,9 @@ def count_along(rows, targets, least, unit):
     """Count the mixed rows of positive weight whose squared length is at least `least`."""
     total = np.int64(0)
     for i in range(rows.indptr.size - 1):
-        counts = weight_of(targets.weights, i) > 0.0 and squared_length(rows, i) >= least
+        square = 0.0
+        for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+            square += np.float64(rows.values[p]) * np.float64(rows.values[p])
+        counts = weight_of(targets.weights, i) > 0.0 and square >= least
         total += share(np.float64(counts) * unit, unit)
     return total

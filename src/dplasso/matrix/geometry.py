@@ -365,15 +365,6 @@ def _mix_rows(rows, factor, place, directions, own, latent, first, begin_row, en
             q += np.uint64(1)
 
 
-@kernel
-def squared_length(rows, i):
-    """Return the squared length of a mixed row, added up in the order of its entries."""
-    total = 0.0
-    for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-        total += np.float64(rows.values[p]) * np.float64(rows.values[p])
-    return total
-
-
 def unmixed(
     weights: NDArray[np.float64], geometry: Geometry, mix: Mix
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -6,7 +6,6 @@ inside the cache. The distributed entries lie where their block stands in the re
 needs 2 bytes per entry and a copy of one block per thread. The result does not depend on threads.
 """
 
-from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from dplasso.errors import DataError
 from dplasso.matrix.compressed import Compressed, Make, as_scipy, compress
 from dplasso.runtime.compilation import kernel
-from dplasso.runtime.threads import Threads, cut, even_parts, thread_pool
+from dplasso.runtime.threads import even_parts, thread_pool
 
 # Column sums of fewer records than this fit 64 bits.
 MAX_ROWS = 2**31 - 1
@@ -137,26 +136,17 @@ def transpose(
             span = edges[part], edges[part + 1]
             _deal(matrix, bits, *span, position[part], columns, rows, values)
 
-        def block_of(number: int) -> tuple[Any, ...]:
-            first, begin, end = number << bits, bounds[number], bounds[number + 1]
-            pointers = indptr[first : min(first + (1 << bits), n_columns) + 1]
-            own = columns[begin:end], rows[begin:end], values[begin:end]
-            return *own, pointers, begin, rows, values
-
         def sort(part: int) -> None:
-            for number in others[part::n_threads]:
-                own, own_rows, own_values, *rest = block_of(number)
-                _sort_block(own, own_rows.copy(), own_values.copy(), *rest)
+            for number in range(part, n_blocks, n_threads):
+                first, own = number << bits, slice(bounds[number], bounds[number + 1])
+                pointers = indptr[first : min(first + (1 << bits), n_columns) + 1]
+                block = columns[own], rows[own].copy(), values[own].copy()
+                _sort_block(*block, pointers, bounds[number], rows, values)
 
         threads.run(count)
         position = _starts(counts)
         bounds = np.append(position[0], n_entries)
         threads.run(deal)
-        # If popular columns are neighbours, all threads sort their large block together.
-        large = (np.diff(bounds) * (2 * n_threads) > n_entries) & (n_threads > 1)
-        others = np.flatnonzero(~large)
-        for number in np.flatnonzero(large).tolist():
-            _sort_together(threads, *block_of(number))
         threads.run(sort)
     indptr[n_columns] = n_entries
     return result
@@ -169,36 +159,6 @@ def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """
     flat = counts.T.ravel()
     return np.ascontiguousarray((np.cumsum(flat) - flat).reshape(counts.T.shape).T)
-
-
-def _sort_together(
-    threads: Threads,
-    columns: NDArray[np.uint16],
-    block_rows: NDArray[np.integer],
-    block_values: NDArray[np.floating],
-    indptr: NDArray[np.int64],
-    begin: int,
-    rows: NDArray[np.integer],
-    values: NDArray[np.floating],
-) -> None:
-    """Do the same as `_sort_block` in all threads."""
-    spans = [slice(*span) for span in pairwise(cut(0, columns.size, threads.count))]
-    tallies = np.zeros((threads.count, indptr.size - 1), dtype=np.int64)
-    dealt = np.empty_like(block_rows), np.empty_like(block_values)
-
-    def tally(t: int) -> None:
-        dealt[0][spans[t]], dealt[1][spans[t]] = block_rows[spans[t]], block_values[spans[t]]
-        _tally(columns[spans[t]], tallies[t])
-
-    threads.run(tally)
-    places = begin + _starts(tallies)
-    indptr[:-1] = places[0]
-
-    def put(t: int) -> None:
-        own = dealt[0][spans[t]], dealt[1][spans[t]]
-        _put(columns[spans[t]], own[0], own[1], places[t], rows, values)
-
-    threads.run(put)
 
 
 @kernel
@@ -234,24 +194,12 @@ def _sort_block(columns, block_rows, block_values, indptr, begin, rows, values):
     """Sort one block by column, keeping the order of rows, and write its column pointers."""
     width = indptr.size - 1
     position = np.zeros(width + 1, dtype=np.int64)
-    _tally(columns, position[1:])
+    for p in range(np.uint64(columns.size)):
+        position[np.uint64(columns[p]) + np.uint64(1)] += 1
     position[0] = begin
     for k in range(width):
         position[k + 1] += position[k]
         indptr[k] = position[k]
-    _put(columns, block_rows, block_values, position, rows, values)
-
-
-@kernel
-def _tally(columns, counts):
-    """Count the entries of each column of a block."""
-    for p in range(np.uint64(columns.size)):
-        counts[np.uint64(columns[p])] += 1
-
-
-@kernel
-def _put(columns, block_rows, block_values, position, rows, values):
-    """Write entries of a block to the next place of their column."""
     for p in range(np.uint64(columns.size)):
         k = np.uint64(columns[p])
         place = np.uint64(position[k])
