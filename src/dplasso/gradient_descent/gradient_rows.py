@@ -5,7 +5,6 @@ It receives weights and returns integer sums, whose total does not depend on the
 """
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -59,30 +58,25 @@ class GradientRows:
     threads: Threads
     prior: StartingModel | None = None
     whole: StartingRows | None = None
-    # The unit rows of the last call, and the scaling that they were made for.
-    _last: list[Any] = field(default_factory=list, init=False, repr=False)
+    # The tiles, and the last unit rows with the scaling that they were made for. Copies share them.
+    _known: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def with_loss(self, loss: Any) -> "GradientRows":
-        """Return the records with another loss of as many outputs; reuse the tiles."""
-        records = replace(self, loss=loss)
-        if "_tiles" in self.__dict__:
-            records.__dict__["_tiles"] = self._tiles
-        records._last[:] = self._last
-        return records
+        """Return the records with another loss of as many outputs."""
+        return replace(self, loss=loss)
 
     @property
     def n_records(self) -> int:
         """N."""
         return len(self.targets.labels)
 
-    @cached_property
-    def _tiles(self) -> Tiles:
-        arguments = self.rows, self.n_columns, self.loss.n_outputs, self.threads
-        return lay_tiles(*arguments, self.make)
-
-    def lay_out(self) -> None:
+    def lay_out(self) -> Tiles:
         """Lay the rows out as tiles unless this has been done."""
-        self._tiles  # noqa: B018
+        if "tiles" not in self._known:
+            arguments = self.rows, self.n_columns, self.loss.n_outputs, self.threads
+            self._known["tiles"] = lay_tiles(*arguments, self.make)
+        tiles: Tiles = self._known["tiles"]
+        return tiles
 
     def part(
         self, scaling: Scaling, unit: float, start: StartingModel | None = None
@@ -166,13 +160,13 @@ class GradientRows:
         """Return unit rows of the columns that are kept, or of all."""
         arrays = scaling.kept, scaling.scale_exponents, scaling.around
         asked = scaling.constant, scaling.norm_bound, *(array.tobytes() for array in arrays)
-        if not self._last or self._last[0] != asked:
+        if asked != self._known.get("unit rows", [None])[0]:
             # After a cut the columns before it are not needed again.
-            self._last.clear()
+            self._known.pop("unit rows", None)
             if scaling.kept.size:
-                self.__dict__.pop("_tiles", None)
-            self._last[:] = asked, self._made_unit_rows(scaling)
-        made: UnitRows = self._last[1]
+                self._known.pop("tiles", None)
+            self._known["unit rows"] = asked, self._made_unit_rows(scaling)
+        made: UnitRows = self._known["unit rows"][1]
         if scaling.length == 1.0:
             return made
         return made._replace(factor=made.factor / scaling.length)
@@ -188,7 +182,7 @@ class GradientRows:
         else:
             factor = self.whole.factors(scaling, self.threads)
         outputs = self.loss.n_outputs
-        tiles = lay_tiles(rows, size, outputs, self.threads) if kept.size else self._tiles
+        tiles = lay_tiles(rows, size, outputs, self.threads) if kept.size else self.lay_out()
         return UnitRows(rows, tiles, factor, size, constant_entry(constant), scale_exponents)
 
     def _weights(self, data: UnitRows, scaling: Scaling) -> NDArray[np.float64]:
