@@ -270,7 +270,7 @@ class Lasso(Method):
             size = int(columns.size)
         refit_loss, share = task.refit_loss(loss), left * plan.refit_share
         bent = refit_loss.curvature * total * budget.mu_of(share) / budget.moved_by(refit_loss)
-        learnt = LEARNT_OF_FEW if size < shape.n_features or plan.n_kept else LEARNT
+        learnt = LEARNT_OF_FEW if plan.n_vertices or plan.n_kept else LEARNT
         return Course(
             refit_loss,
             weight=max(1.0, total),

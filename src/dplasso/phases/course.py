@@ -162,8 +162,7 @@ def start(descent: Descent) -> Phase:
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
         rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
-        moved = fit.budget.moved_by(course.loss)
-        return started(descent, fit, rows, scaling, course.weight, course.learnt, mu, moved)
+        return started(descent, fit, course, rows, scaling, mu)
 
     return course_phase(
         descent,
@@ -185,24 +184,17 @@ def starting_model(fit: Fit, released: Released) -> StartingModel | None:
 
 
 def started(
-    descent: Descent,
-    fit: Fit,
-    rows: Any,
-    scaling: Scaling,
-    weight: float,
-    learnt: float,
-    mu: float,
-    moved: float,
+    descent: Descent, fit: Fit, course: Course, rows: Any, scaling: Scaling, mu: float
 ) -> Started:
     """Release a part of the slope and the constants of the fit's public model."""
-    part = part_taken(weight, mu, learnt)
+    part = part_taken(course.weight, mu, course.learnt)
     slope, *shift = part * find_start(
         rows,
         scaling,
         fit.stream,
-        n_records=weight,
+        n_records=course.weight,
         mu=mu,
-        sensitivity=moved,
+        sensitivity=fit.budget.moved_by(course.loss),
         fit_intercept=descent.fit_intercept,
     )
     return Started(float(slope), np.array(shift), part)

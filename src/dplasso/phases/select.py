@@ -11,7 +11,6 @@ from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.frank_wolfe.rounds import SPREAD, RoundsFrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
-from dplasso.gradient_descent.calibration import LEARNT_OF_FEW
 from dplasso.gradient_descent.energies import SIZE_SHARE, mean_square, total_energy
 from dplasso.gradient_descent.schedule import CALIBRATION_STEPS
 from dplasso.matrix.scaling import Scaling
@@ -108,8 +107,7 @@ def start_of_vertices(selection: Selection) -> Phase:
         scaling, layout = Scaling(NO_COLUMNS, descent.constant, None), selection.laid_out(fit)
         # The slope and the constants need no columns.
         rows = layout.gradients(course.drawn.loss, fit.threads, NO_COLUMNS, fit.prior)
-        moved = fit.budget.moved_by(descent.loss)
-        return started(descent, fit, rows, scaling, course.weight, LEARNT_OF_FEW, mu, moved)
+        return started(descent, fit, course, rows, scaling, mu)
 
     return Phase(
         "start",
