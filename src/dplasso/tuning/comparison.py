@@ -88,14 +88,8 @@ def private_comparison(
     ----------
     a, b : estimator
         Fitted models as in `private_score`, with the same classes, labels or interval of targets.
-    X : sparse or dense matrix, shape (N, D), or a store
-        The rows; for a pipeline, the input of its first step.
-    y : array-like, shape (N,) or (N, L), default=None
-        Labels or targets, or 0 and 1 for each of L labels. Not needed for a store.
-    epsilon : float, default=0.1
-        Privacy loss, positive and finite.
-    delta : float, default=1e-6
-        In (0, 1).
+    X, y, epsilon, delta
+        As in `private_score`.
     metric : str or None, default=None
         "accuracy" (default) or "log_loss" for classes and labels, "mae" (default) for numbers.
     neighbors, rows_per_person, groups, target_bounds, confidence, random_state, ledger
