@@ -25,6 +25,7 @@ from dplasso.fit import method
 from dplasso.frank_wolfe.rounds import RoundsFrankWolfe
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.privacy import release as door_module
+from dplasso.privacy.randomness import WORDS_PER_BLOCK
 from dplasso.privacy.release import Door
 from dplasso.tuning import scores, search
 
@@ -235,3 +236,9 @@ def _spent(run):
 def _differences(one, other):
     """Return them in Python's integers: 64 bits might overflow."""
     return [a - b for a, b in zip(one.ravel().tolist(), other.ravel().tolist(), strict=True)]
+
+
+def words_drawn(stream):
+    """Return how many random words a stream has given."""
+    blocks = int(stream.state[12]) + 2**32 * int(stream.state[13])
+    return blocks * WORDS_PER_BLOCK + int(stream.position[0]) - stream.words.size

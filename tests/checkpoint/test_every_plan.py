@@ -24,9 +24,10 @@ from dplasso.errors import CheckpointError, DataError
 from dplasso.fit import run as fit_run
 from dplasso.ledger import charging, create_ledger
 from dplasso.phases.released import Released
-from dplasso.privacy.randomness import WORDS_PER_BLOCK, random_stream
+from dplasso.privacy.randomness import random_stream
 from dplasso.tuning import scores, search
 from phases.cases import PLANS, rows, small
+from recorder import words_drawn
 
 each_plan = pytest.mark.parametrize("name", PLANS)
 # Partitions do not run these.
@@ -168,12 +169,6 @@ def test_a_fit_goes_on_with_another_layout_of_the_same_records(path, killed):
             resumed = resume_fit(clone(model), *parts, path, engine=InProcessEngine())
             assert resumed.model_.digest == whole
         path.unlink()
-
-
-def words_drawn(stream):
-    """Return how many random words a stream has given."""
-    blocks = int(stream.state[12]) + 2**32 * int(stream.state[13])
-    return blocks * WORDS_PER_BLOCK + int(stream.position[0]) - stream.words.size
 
 
 @pytest.fixture

@@ -46,21 +46,13 @@ from neighbours import (
 )
 from recorded_fits import short_runs
 from recorder import compare as compare_fits
+from selection.invariants import BrokenInvariantError, demand
 
 N_STEPS = 16
 CONTRIBUTION = 2**32
 UNITS = {"add-remove": CONTRIBUTION, "replace-one": 2 * CONTRIBUTION}
 HOSTILE = hostile_records()
 each_relation = pytest.mark.parametrize("relation", UNITS)
-
-
-class BrokenInvariantError(AssertionError):
-    """A difference between neighbours that one record does not explain."""
-
-
-def demand(condition, what):
-    if not condition:
-        raise BrokenInvariantError(what)
 
 
 def compare(pair, run, units=None, n_steps=N_STEPS, weights=2 * (NO_WEIGHTS,), **public):

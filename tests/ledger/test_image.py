@@ -11,7 +11,7 @@ import pytest
 
 from dplasso import LedgerError
 from dplasso.ledger import create_ledger, data_fingerprint, database, finish, read_budgets, reserve
-from ledger.workers import raw_charge
+from ledger.workers import only, raw_charge
 
 SECTOR = 512
 CHARGE = raw_charge(10**20)
@@ -21,11 +21,6 @@ CHARGE = raw_charge(10**20)
 def path(tmp_path):
     create_ledger(tmp_path / "l", 100.0, 1e-5)
     return tmp_path / "l"
-
-
-def only(path):
-    (budget,) = read_budgets(path)
-    return budget
 
 
 def recorded(monkeypatch, work):

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from dplasso import BudgetError
-from dplasso.ledger import create_ledger, finish, new_budget, read_budgets, reserve, rho_limit
+from dplasso.ledger import create_ledger, finish, new_budget, reserve, rho_limit
 from ledger.workers import (
     charge,
     create_and_spend_all,
     fit_without_end,
+    only,
     raw_charge,
     spend_once_each,
     spend_until_killed,
@@ -31,11 +32,6 @@ def context():
         ["dplasso.estimators.classifiers", "dp_accounting.rdp", "ledger.workers"]
     )
     return context
-
-
-def only(path):
-    (budget,) = read_budgets(path)
-    return budget
 
 
 def run_all(context, target, arguments):

@@ -27,7 +27,7 @@ from dplasso.ledger import (
     reserve,
 )
 from dplasso.ledger.database import SCHEMA_VERSION
-from ledger.workers import charge
+from ledger.workers import charge, only
 
 
 @pytest.fixture
@@ -42,11 +42,6 @@ def alter(path, *statements):
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         for statement in statements:
             db.execute(statement)
-
-
-def only(path):
-    (budget,) = read_budgets(path)
-    return budget
 
 
 class TestEntries:

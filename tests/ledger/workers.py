@@ -5,7 +5,16 @@ import os
 import numpy as np
 
 from dplasso import BudgetError, DPFrankWolfeClassifier, LedgerError
-from dplasso.ledger import Budget, Charge, Entry, charge_of, create_ledger, finish, reserve
+from dplasso.ledger import (
+    Budget,
+    Charge,
+    Entry,
+    charge_of,
+    create_ledger,
+    finish,
+    read_budgets,
+    reserve,
+)
 from dplasso.ledger.composition import capacity, draws_part
 from dplasso.privacy.budget import Budget as FitBudget
 from dplasso.privacy.budget import Draws, build_budget
@@ -35,6 +44,12 @@ def budget_with(charges, epsilon=3.0, delta=1e-5, limit=None, rows=1) -> Budget:
     ]
     limit = draws_part(delta) if limit is None else limit
     return Budget("x", epsilon, delta, "add-remove", limit, rows, tuple(entries))
+
+
+def only(path):
+    """Give the budget of a ledger that has one data set."""
+    (budget,) = read_budgets(path)
+    return budget
 
 
 def small_problem():

@@ -35,27 +35,23 @@ def test_neighbours_differ_by_no_more_than_the_sensitivity(name):
     assert found.spent > 0.99 or "search" in name
 
 
-def test_vertices_are_drawn_from_gradients_that_move_no_further():
-    """Without the compiler, which would take longer than these fits."""
+def interpreted(*words):
+    """Run a script without the compiler, which would take longer than its fits."""
     paths = os.pathsep.join(filter(None, [".", "tests", os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
-        [
-            sys.executable,
-            "-W",
-            "error",
-            "-W",
-            "ignore:Caution:RuntimeWarning",
-            recorded_fits.__file__,
-            "1",
-            "draws",
-        ],
+        [sys.executable, *words],
         env=os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": paths},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+def test_vertices_are_drawn_from_gradients_that_move_no_further():
+    strict = "-W", "error", "-W", "ignore:Caution:RuntimeWarning"
+    found = interpreted(*strict, recorded_fits.__file__, "1", "draws")
     assert found["violations"] == 0
     # Records that fill their share are among the pairs.
     assert 0.9 < found["largest"] <= 1.0
@@ -123,17 +119,7 @@ def test_a_record_that_must_not_count_changes_nothing(kind, capsys):
 
 
 def test_nor_what_vertices_are_drawn_from():
-    """Without the compiler, which would take longer than these fits."""
-    paths = os.pathsep.join(filter(None, [".", "tests", os.environ.get("PYTHONPATH")]))
-    done = subprocess.run(
-        [sys.executable, isolated_rows.__file__, "12", "draws", "8"],
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["failed"] == 0
+    assert interpreted(isolated_rows.__file__, "12", "draws", "8")["failed"] == 0
 
 
 def test_a_weight_that_depends_on_the_others_is_caught_and_made_simpler(monkeypatch):

@@ -39,7 +39,7 @@ def jump_walk(ticks, words):
 
 
 class BrokenInvariantError(AssertionError):
-    """A structure that does not fit its gradients."""
+    """A structure that does not fit its gradients, or fits of neighbours that differ by more."""
 
 
 def demand(condition, what):

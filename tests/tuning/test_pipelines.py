@@ -10,7 +10,6 @@ from sklearn.preprocessing import StandardScaler
 import dplasso
 from dplasso import DPLinearRegression, DPLogisticRegression, Ledger, PrivateSearch, private_score
 from dplasso.errors import DataError
-from dplasso.ledger import create_ledger
 
 RNG = np.random.default_rng(0)
 WORDS = ["calm", "clear", "dizzy", "fever"]
@@ -28,12 +27,6 @@ def pipeline(step=VECTORIZER, last=LAST):
 def search(estimator=LAST):
     settings = {"tries": 2, "random_state": 1, "epsilon": 20.0}
     return PrivateSearch(estimator, {"max_weights": [None, 3]}, **settings)
-
-
-@pytest.fixture
-def ledger(tmp_path):
-    create_ledger(tmp_path / "l", 100.0, 1e-5)
-    return str(tmp_path / "l")
 
 
 class TestSearch:

@@ -48,13 +48,6 @@ from fit.cases import four_classes
 ALARM = 1e-6
 
 
-@pytest.fixture
-def ledger(tmp_path):
-    """Return a ledger with room for everything here."""
-    create_ledger(tmp_path / "l", 100.0, 1e-5)
-    return str(tmp_path / "l")
-
-
 def entries(ledger):
     return Ledger(ledger).budget().entries
 

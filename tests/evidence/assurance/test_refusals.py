@@ -17,8 +17,8 @@ from dplasso import DataError
 from dplasso.fit import frank_wolfe as method_module
 from dplasso.fit import run as run_module
 from dplasso.frank_wolfe import problem as problem_module
-from dplasso.privacy.randomness import WORDS_PER_BLOCK
 from neighbours import INPUT_KINDS, common_records
+from recorder import words_drawn
 
 FORMS = [name for name in INPUT_KINDS if name != "list"]
 STORES = [name for name in FORMS if "store" in name]
@@ -68,12 +68,6 @@ def spies(monkeypatch, private_model):
         monkeypatch.setattr(module, name, spy(name, getattr(module, name)))
     monkeypatch.setattr(run_module, "random_stream", stream)
     return streams, entered
-
-
-def words_drawn(stream):
-    """Say how many random words a stream has given."""
-    blocks = int(stream.state[12]) + 2**32 * int(stream.state[13])
-    return blocks * WORDS_PER_BLOCK + int(stream.position[0]) - stream.words.size
 
 
 def in_form(form, X):
