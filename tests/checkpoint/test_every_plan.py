@@ -136,9 +136,16 @@ def test_an_unseeded_fit_keeps_what_was_released_and_draws_the_rest(name, path, 
     assert len(digests) == len(counts)
 
 
-@each_plan
-def test_what_a_phase_releases_is_kept_before_the_next_one_begins(name, path):
-    model, data = case_of(name)
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *(pytest.param(name, {}, id=name) for name in PLANS),
+        # The last phase of these has nothing to do.
+        *(pytest.param(name, {"epsilon": inf}, id=f"{name}, no privacy") for name in EXACT),
+    ],
+)
+def test_what_a_phase_releases_is_kept_before_the_next_one_begins(name, options, path):
+    model, data = case_of(name, **options)
     places = {done for done, _ in writes_of(model, data, path, seconds=1e9)}
     entries = clone(model).fit(*data).model_.released.entries
     assert {k + 1 for k, one in enumerate(entries) if one.release is not None} <= places

@@ -31,7 +31,6 @@ def rows(tmp_path):
 @pytest.mark.parametrize(
     "options",
     [
-        ("--method", "logistic"),
         ("--method", "logistic", "--max-weights", "3"),
         ("--method", "logistic", "--classes", "3,2,1"),
         ("--method", "lasso", "--classes", "3,2,1"),
