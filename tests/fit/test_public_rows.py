@@ -131,6 +131,17 @@ def test_rows_geometry_and_file_are_one(tmp_path):
         np.testing.assert_array_equal(other.coef_, fits[0].coef_)
 
 
+@pytest.mark.parametrize("max_weights", [None, 20])
+def test_a_record_without_weight_changes_nothing(max_weights):
+    weights = np.append(np.ones(N), 0.0)
+    fits = [
+        model(max_weights=max_weights).fit(sp.vstack([X, row]), np.append(Y, 0), weights)
+        for row in (X[:1], np.ones((1, D)))
+    ]
+    for name in ("coef_", "intercept_"):
+        np.testing.assert_array_equal(*(getattr(fit, name) for fit in fits))
+
+
 def test_a_store_is_read_as_the_matrix_is(tmp_path):
     store = write_store(matrix_source(X, Y), tmp_path / "private")
     public = write_store(matrix_source(PUBLIC, np.zeros(600)), tmp_path / "public")
