@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from dplasso.data.formats import Layout
 from dplasso.data.npz import read_npz
 from dplasso.errors import DataError
 from evidence.assurance import fuzz_mutations as corrupt
@@ -150,7 +151,7 @@ def check_npz(data: bytes, folder: Path) -> str:
     path = folder / "input.npz"
     path.write_bytes(data)
     try:
-        X, y = read_npz(path)
+        X, y = read_npz(path, Layout())
     except DataError as error:
         return refused(error, path)
     if X.indices.size and not (X.indices.min() >= 0 and X.indices.max() < X.shape[1]):

@@ -25,7 +25,6 @@ _LAYOUTS = {
     "coo": (coo_array, ("row", "col")),
 }
 
-_LABELLED = Layout()
 _INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
 
 
@@ -54,7 +53,7 @@ def _row(path: Path, begin: int, row: int) -> str:
 
 
 def read_npz(
-    path: Path, layout: Layout = _LABELLED, n_features: int | None = None
+    path: Path, layout: Layout, n_features: int | None = None
 ) -> tuple[csr_array, NDArray[Any]]:
     """Return the sparse matrix (CSR, CSC or COO) of a .npz, as sorted CSR, and its labels."""
     arrays = _read_arrays(path)

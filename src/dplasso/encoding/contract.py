@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -108,8 +109,8 @@ class TableColumns:
             cast = pa.array(numbers, pa.float64())
         floats: NDArray[np.float64] = cast.to_numpy(zero_copy_only=False)
         # A typed column holds -9 where a text file has the word "-9", or "-9.0".
-        words = [number for word in self.missing if (number := number_in(word)) is not None]
-        floats = np.where(np.isin(floats, words), np.nan, floats)
+        absent = [number for word in self.missing if (number := number_in(word)) is not None]
+        floats = np.where(np.isin(floats, absent), np.nan, floats)
         self._refuse_missing(column, np.isnan(floats), missing)
         return floats
 
@@ -119,8 +120,9 @@ class TableColumns:
         import pyarrow.compute as pc
 
         values, text = self._decoded(column)
+        parsed = partial(pc.strptime, format=format, unit="s", error_is_null=True)
         if text:
-            read = pc.strptime(values, format=format, unit="s", error_is_null=True)
+            read = parsed(values)
             wrong = pc.and_(read.is_null(), values.is_valid()).to_numpy(zero_copy_only=False)
             if wrong.any():
                 place = self.where(column, int(np.argmax(wrong)))
@@ -134,8 +136,7 @@ class TableColumns:
         elif getattr(values.type, "tz", None):
             values = pc.local_timestamp(values)  # the day that the table shows
         days: NDArray[np.datetime64] = values.to_numpy(zero_copy_only=False).astype("M8[D]")
-        words = pa.array(list(self.missing), pa.string())
-        absent = pc.strptime(words, format=format, unit="s", error_is_null=True).drop_null()
+        absent = parsed(pa.array(list(self.missing), pa.string())).drop_null()
         is_absent = np.isin(days, absent.to_numpy().astype("M8[D]"))
         days = np.where(is_absent, np.datetime64("NaT"), days)
         self._refuse_missing(column, np.isnat(days), missing)
