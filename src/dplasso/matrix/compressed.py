@@ -234,53 +234,23 @@ def canonical(X: Any, n_threads: int = 1) -> Any:
     """
     if _first_unordered(X, n_threads) < 0:
         return X
-    indptr = _plain(X.indptr.astype(np.int64, copy=False))
-    indices, values = _plain(X.indices), _plain(X.data.astype(working_dtype(X), copy=False))
-    columns, sums, pointers = np.empty_like(indices), np.empty(values.size), np.zeros_like(indptr)
-    with np.errstate(over="ignore", invalid="ignore"):
-        size = add_duplicates(indptr, indices, values, pointers, columns, sums)
-    # Some models take pointers of 32 bits only; which they are must not depend on one row either.
-    pointers = pointers.astype(X.indptr.dtype)
-    return type(X)((sums[:size], columns[:size], pointers), shape=X.shape)
+    size = int(X.indptr[-1])
+    with np.errstate(over="ignore"):
+        entries = X.data[:size].astype(np.float64)
 
+    def summed(entries: NDArray[Any]) -> Any:
+        rows = type(X)((entries, X.indices[:size], X.indptr), shape=X.shape)
+        # Two counting sorts keep the order of the entries of one column; scipy's own sort does not.
+        rows = rows.tocsc().tocsr() if X.format == "csr" else rows.tocsr().tocsc()
+        rows.sum_duplicates()
+        return rows
 
-@kernel
-def add_duplicates(indptr, indices, values, pointers, columns, sums):
-    """Write rows whose columns ascend strictly; return the number of entries.
-
-    A row depends on itself only. Entries of one column are added up in storage order. A sum of
-    finite entries that overflows becomes the largest number.
-    """
-    place = 0
-    for i in range(indptr.size - 1):
-        begin, end = indptr[i], indptr[i + 1]
-        ascends = True
-        for p in range(begin + 1, end):
-            ascends &= indices[p] > indices[p - 1]
-        if ascends:
-            for p in range(begin, end):
-                columns[place], sums[place] = indices[p], values[p]
-                place += 1
-            pointers[i + 1] = place
-            continue
-        # A stable sort keeps the order of the entries of one column.
-        order = np.argsort(indices[begin:end], kind="mergesort")
-        m = 0
-        while m < order.size:
-            column, total = indices[begin + order[m]], np.float64(values[begin + order[m]])
-            finite = np.isfinite(total)
-            m += 1
-            while m < order.size and indices[begin + order[m]] == column:
-                entry = np.float64(values[begin + order[m]])
-                finite &= np.isfinite(entry)
-                total += entry
-                m += 1
-            if finite and not np.isfinite(total):
-                total = _LARGEST if total > 0 else -_LARGEST if total < 0 else 0.0
-            columns[place], sums[place] = column, total
-            place += 1
-        pointers[i + 1] = place
-    return place
+    sums = summed(entries)
+    if not np.isfinite(sums.data).all():
+        # A sum of finite entries that overflows becomes the largest number.
+        given = summed(~np.isfinite(entries)).data
+        np.clip(sums.data, -_LARGEST, _LARGEST, out=sums.data, where=~given)
+    return sums
 
 
 def all_equal(values: NDArray[Any]) -> bool:
