@@ -4,12 +4,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from dplasso.data.blocks import INT32_MAX, Rows
+from dplasso.data.blocks import INT32_MAX
 from dplasso.data.labels import TRUTH, as_number
 from dplasso.data.table_batches import alike, decimal_of_groups
 from dplasso.errors import DataError
@@ -27,42 +28,16 @@ CodedOf = Callable[[str], "Coded"]
 """Returns the part that encodes a column for a cross."""
 
 
-class Slot(NamedTuple):
-    """At most one entry for each record: `columns` is -1 for none, `values` None for all 1."""
+def indicators(codes: Codes, width: int) -> csr_array:
+    """Return rows with a 1 in the column of each code, none for -1.
 
-    columns: NDArray[np.int64]
-    values: NDArray[np.float32] | None = None
-
-    @classmethod
-    def of(cls, codes: NDArray[np.int64], offset: int) -> "Slot":
-        """Return one entry for each record in column ``offset + code``, none for code -1."""
-        return cls(np.where(codes < 0, -1, codes + offset))
-
-
-def assembled(blocks: list[Slot | Rows], n_rows: int, n_features: int) -> Rows:
-    """Join blocks side by side, in the order of their columns."""
-    index = np.int32 if n_features <= INT32_MAX + 1 else np.int64
-    counts = np.zeros(n_rows, np.int64)
-    for block in blocks:
-        counts += block.columns >= 0 if isinstance(block, Slot) else np.diff(block.indptr)
-    starts = np.zeros(n_rows + 1, np.int64)
-    np.cumsum(counts, out=starts[1:])
-    indices, values = np.empty(starts[-1], index), np.ones(starts[-1], np.float32)
-    free = starts[:-1].copy()
-    for block in blocks:
-        if isinstance(block, Slot):
-            held = block.columns >= 0
-            at = free[held]
-            indices[at] = block.columns[held]
-            if block.values is not None:
-                values[at] = block.values[held]
-            free += held
-        else:
-            lengths = np.diff(block.indptr)
-            at = np.arange(block.indices.size) + np.repeat(free - block.indptr[:-1], lengths)
-            indices[at], values[at] = block.indices, block.values
-            free += lengths
-    return Rows(starts, indices, values)
+    `codes`, shape (N,) or (N, k): those of a row ascend.
+    """
+    codes = codes.reshape(len(codes), -1).astype(np.int32 if width <= INT32_MAX else np.int64)
+    held = codes >= 0
+    starts = np.zeros(len(codes) + 1, codes.dtype)
+    np.cumsum(held.sum(axis=1), out=starts[1:])
+    return csr_array((np.ones(starts[-1], np.float32), codes[held], starts), (len(codes), width))
 
 
 class TableColumns:
@@ -245,7 +220,7 @@ def lowered(value: Any) -> str:
 class Part:
     """The contract of a part, which encodes `columns` of a table into `width` features.
 
-    `names` returns the names of some features, and `entries` yields their entries in order.
+    `names` returns the names of some features, and `entries` yields blocks of the encoded rows.
     """
 
     missing: str = "ignore"
@@ -264,9 +239,7 @@ class Part:
         def columns(self) -> tuple[str, ...]: ...
         def width(self, coded: CodedOf) -> int: ...
         def names(self, coded: CodedOf, columns: Codes) -> list[str]: ...
-        def entries(
-            self, coded: CodedOf, table: TableColumns, offset: int
-        ) -> Iterator[Slot | Rows]: ...
+        def entries(self, coded: CodedOf, table: TableColumns) -> Iterator[csr_array]: ...
 
     @property
     def own_missing(self) -> int:
@@ -305,8 +278,8 @@ class Coded(Part):
         shown = [*self.values_of(column), f"{column} (missing)"]
         return [shown[code] for code in codes.tolist()]
 
-    def entries(self, coded: CodedOf, table: TableColumns, offset: int) -> Iterator[Slot]:
-        yield Slot.of(table.codes(self, self.columns[0]), offset)
+    def entries(self, coded: CodedOf, table: TableColumns) -> Iterator[csr_array]:
+        yield indicators(table.codes(self, self.columns[0]), self.codes)
 
     @property
     def one_hot(self) -> bool:

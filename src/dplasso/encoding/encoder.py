@@ -242,4 +242,4 @@ def _encoded(schema: Schema, table: Any, first: int) -> RowBlock:
         at = f"column {column!r}"
         return at if row is None else f"{at}, row {first + row + 1}"
 
-    return RowBlock(*encode(schema, columns, piece.num_rows, where), np.zeros(piece.num_rows))
+    return RowBlock(*encode(schema, columns, where), np.zeros(piece.num_rows))

@@ -148,7 +148,7 @@ def _table_source(
         need_pyarrow()
 
     def encoded(batch: Batch) -> Rows:
-        return encode(schema, batch.columns, batch.n_rows, batch.where)
+        return encode(schema, batch.columns, batch.where)
 
     return table_batches.table_source(
         source_files(files),

@@ -9,9 +9,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from dplasso.data.blocks import Rows
-from dplasso.encoding.contract import Coded, CodedOf, Codes, OfOneColumn, Part, Slot, TableColumns
+from dplasso.encoding.contract import (
+    Coded,
+    CodedOf,
+    Codes,
+    OfOneColumn,
+    Part,
+    TableColumns,
+    indicators,
+)
 
 # scikit-learn hashes to 32-bit column numbers.
 MOST_BITS = 30
@@ -129,14 +137,13 @@ class Hashed(_HashedWords, Coded):
         words, codes = table.words(column, self.missing)
         return self._looked_up(hash_names([f"{column}={word}" for word in words], self.bits), codes)
 
-    def entries(self, coded: CodedOf, table: TableColumns, offset: int) -> Iterator[Slot]:
+    def entries(self, coded: CodedOf, table: TableColumns) -> Iterator[csr_array]:
         codes = np.stack([table.codes(self, column) for column in self.columns], axis=1)
         codes += (codes == 1 << self.bits) * np.arange(len(self.columns))
         codes.sort(axis=1)
         # If two values of a record have the same hash, they make one entry.
         codes[:, 1:][codes[:, 1:] == codes[:, :-1]] = -1
-        for places in codes.T:
-            yield Slot.of(places, offset)
+        yield indicators(codes, self.width(coded))
 
 
 @dataclass(frozen=True)
@@ -179,7 +186,7 @@ class Text(OfOneColumn, _HashedWords):
             [f"{self.column}:{word}" for word in self.words], self.words, self.bits
         )
 
-    def entries(self, coded: CodedOf, table: TableColumns, offset: int) -> Iterator[Slot | Rows]:
+    def entries(self, coded: CodedOf, table: TableColumns) -> Iterator[csr_array]:
         from sklearn.feature_extraction.text import HashingVectorizer
 
         texts, empty = table.texts(self.column, self.missing)
@@ -192,8 +199,8 @@ class Text(OfOneColumn, _HashedWords):
             norm=None,
             dtype=np.float32,
         )
-        X = vectorizer.transform(texts)
+        X = csr_array(vectorizer.transform(texts))
         X.sort_indices()
-        yield Rows(X.indptr.astype(np.int64), X.indices + np.int64(offset), X.data)
+        yield X
         if self.own_missing:
-            yield Slot(np.where(empty, offset + (1 << self.bits), -1))
+            yield indicators(np.where(empty, 0, -1), 1)

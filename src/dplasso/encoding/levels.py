@@ -11,14 +11,15 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from dplasso.encoding.contract import (
     Coded,
     CodedOf,
     Codes,
     OfOneColumn,
-    Slot,
     TableColumns,
+    indicators,
     interval_names,
 )
 
@@ -123,10 +124,10 @@ class Levels(OfOneColumn, Coded):
         codes: Codes = np.where(finest < 0, self.missing_code, coarse)
         return codes
 
-    def entries(self, coded: CodedOf, table: TableColumns, offset: int) -> Iterator[Slot]:
+    def entries(self, coded: CodedOf, table: TableColumns) -> Iterator[csr_array]:
         finest = self._finest(table)
-        for level, start in zip(self.levels, self.starts, strict=False):
-            codes = np.where(finest < 0, -1, finest // (self.levels[-1] // level))
-            yield Slot.of(codes, offset + start)
+        for level in self.levels:
+            # The floor of -1 divided is -1.
+            yield indicators(finest // (self.levels[-1] // level), level)
         if self.own_missing:
-            yield Slot(np.where(finest < 0, offset + self.starts[-1], -1))
+            yield indicators(np.where(finest < 0, 0, -1), 1)

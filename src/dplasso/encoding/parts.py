@@ -12,6 +12,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from dplasso.encoding.contract import (
     Coded,
@@ -19,8 +20,8 @@ from dplasso.encoding.contract import (
     Codes,
     OfOneColumn,
     Part,
-    Slot,
     TableColumns,
+    indicators,
     interval_names,
     lowered,
     number_in,
@@ -157,15 +158,15 @@ class Number(OfOneColumn, Part):
     def names(self, coded: CodedOf, columns: Codes) -> list[str]:
         return [self.column + " (missing)" * column for column in columns.tolist()]
 
-    def entries(self, coded: CodedOf, table: TableColumns, offset: int) -> Iterator[Slot]:
+    def entries(self, coded: CodedOf, table: TableColumns) -> Iterator[csr_array]:
         numbers = table.numbers(self.column, self.missing)
         missing = np.isnan(numbers)
         with np.errstate(over="ignore"):
             scaled = np.clip((numbers - self.center) / self.bound, -1, 1)
         values = scaled.astype(np.float32)
-        yield Slot(np.where(missing | (values == 0), -1, offset), values)
+        yield csr_array(np.where(missing, 0, values)[:, np.newaxis])
         if self.own_missing:
-            yield Slot(np.where(missing, offset + 1, -1))
+            yield indicators(np.where(missing, 0, -1), 1)
 
 
 @dataclass(frozen=True)
@@ -206,7 +207,7 @@ class Cross(Part):
             crossed.append(part.code_names(codes, taken))
         return [" & ".join(names) for names in zip(*reversed(crossed), strict=True)]
 
-    def entries(self, coded: CodedOf, table: TableColumns, offset: int) -> Iterator[Slot]:
+    def entries(self, coded: CodedOf, table: TableColumns) -> Iterator[csr_array]:
         combined, none = np.zeros(1, np.int64), np.zeros(1, np.bool_)
         for column in self.columns:
             part = coded(column)
@@ -215,7 +216,7 @@ class Cross(Part):
             combined = combined * part.codes + codes
         if self.bits is not None:
             combined = hash_codes(combined, self.bits)
-        yield Slot(np.where(none, -1, combined + offset))
+        yield indicators(np.where(none, -1, combined), self.width(coded))
 
 
 @dataclass(frozen=True)
@@ -280,12 +281,12 @@ class Pairs(Part):
             names.append(" & ".join(_name(coded(taken), taken, code) for taken, code in shown))
         return names
 
-    def entries(self, coded: CodedOf, table: TableColumns, offset: int) -> Iterator[Slot]:
+    def entries(self, coded: CodedOf, table: TableColumns) -> Iterator[csr_array]:
         codes = [_coarse(coded(column), table, column) for column in self.columns]
         pairs = zip(self.blocks(coded), combinations(codes, 2), strict=True)
-        for (first, _, size), (left, right) in pairs:
+        for (_, n_left, n_right), (left, right) in pairs:
             none = (left < 0) | (right < 0)
-            yield Slot.of(np.where(none, -1, left * size + right), offset + first)
+            yield indicators(np.where(none, -1, left * n_right + right), n_left * n_right)
 
 
 def _coarse(part: Coded, table: TableColumns, column: str) -> Codes:

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import hstack
 
 from dplasso.data.blocks import Rows
-from dplasso.encoding.contract import Coded, Part, Slot, TableColumns, Where, assembled
+from dplasso.encoding.contract import Coded, Part, TableColumns, Where
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.levels import Levels
 from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number, Pairs
@@ -375,10 +376,9 @@ def read_schema(path: str | Path) -> Schema:
         raise ValueError(f"{path}: {kind}: {error}") from None
 
 
-def encode(schema: Schema, table: Mapping[str, Any], n_rows: int, where: Where) -> Rows:
+def encode(schema: Schema, table: Mapping[str, Any], where: Where) -> Rows:
     """Encode records of a table as float32; None, NaN and an empty string are missing values."""
     columns = TableColumns(table, where, schema.missing)
-    blocks: list[Slot | Rows] = []
-    for part, offset in zip(schema.parts, schema.offsets, strict=False):
-        blocks += part.entries(schema.coded, columns, offset)
-    return assembled(blocks, n_rows, schema.n_features)
+    blocks = [block for part in schema.parts for block in part.entries(schema.coded, columns)]
+    X = hstack(blocks, format="csr", dtype=np.float32)
+    return Rows(X.indptr.astype(np.int64), X.indices, X.data)
