@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.big_little import BigLittleState, weight_in_ticks
 from dplasso.selection.bucket import BucketState, upper_edge
-from dplasso.selection.contract import granularity, rebuild, select, update_many
+from dplasso.selection.contract import rebuild, select, update_many
 from dplasso.selection.log_weights import relative_weight
 from dplasso.selection.noisy_max import GumbelState
 
@@ -27,7 +27,7 @@ def follow(selector, alpha, course):
 
     At the end alpha holds the last gradients.
     """
-    report_shift = granularity(selector)
+    report_shift = selector.shift
     changed, before = np.empty(alpha.size, np.int64), np.empty(alpha.size, np.int64)
     alpha[:] = course[0]
     rebuild(selector, alpha)

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.selection.contract import new_counters, register
+from dplasso.selection.contract import NOTHING_REPORTED, new_counters, register
 
 
 class ReplayState(NamedTuple):
@@ -26,6 +26,7 @@ class ReplayState(NamedTuple):
     position: NDArray[np.int64]
     counters: NDArray[np.int64]
     seen: NDArray[np.int64]
+    shift: int = NOTHING_REPORTED
 
 
 def replay_state(vertex: NDArray[np.int64], sign: NDArray[np.int8], n_seen: int = 0) -> ReplayState:

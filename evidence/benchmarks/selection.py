@@ -21,7 +21,6 @@ from dplasso.selection.contract import (
     MOVES,
     TRIES,
     VARIATES,
-    granularity,
     new_counters,
     rebuild,
     select,
@@ -93,7 +92,7 @@ def iterate(selector, alpha, stream, columns, changes, touched):
 
 @njit
 def report_mask(selector):
-    report_shift = granularity(selector)
+    report_shift = selector.shift
     return np.int64(0) if report_shift == 63 else ~((np.int64(1) << report_shift) - 1)
 
 

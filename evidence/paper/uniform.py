@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.privacy.randomness import below
-from dplasso.selection.contract import new_counters, register
+from dplasso.selection.contract import NOTHING_REPORTED, new_counters, register
 from dplasso.selection.log_weights import descent_sign
 
 
@@ -19,6 +19,7 @@ class UniformState(NamedTuple):
     """State of the uniform draw: nothing of its own."""
 
     counters: NDArray[np.int64]
+    shift: int = NOTHING_REPORTED
 
 
 def uniform_state() -> UniformState:

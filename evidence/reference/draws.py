@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from scipy.stats import binom, chi2
 
-from dplasso.selection.contract import granularity, rebuild, select, update_many
+from dplasso.selection.contract import rebuild, select, update_many
 
 # Chance that a right implementation fails one statistical test, were its seed drawn afresh.
 ALARM = 1e-6
@@ -33,7 +33,7 @@ def draw(selector, alpha, stream, count):
 @njit
 def change(selector, alpha, coordinates, values, together=1):
     """Set gradients, telling the structure of so many changes at a time, as the solvers do."""
-    report_shift = granularity(selector)
+    report_shift = selector.shift
     changed, before = np.empty(together, np.int64), np.empty(together, np.int64)
     count = 0
     for i in range(coordinates.size):

@@ -40,7 +40,7 @@ INTEGERS = {
     *("amounts", "arange", "arrays", "begin", "blocks", "c", "calendar", "changed", "column"),
     *("columns", "coordinates", "copy", "count", "count_due", "count_nonzero", "data"),
     *("design", "diff", "done", "dtype", "due", "edges", "end", "ends", "first"),
-    *("fit_intercept", "given", "granularity", "scale_exponents", "i", "indices", "indptr"),
+    *("fit_intercept", "given", "scale_exponents", "i", "indices", "indptr"),
     *("initial", "inside", "int32", "int64", "intercept", "k", "kind", "last", "loss", "m", "max"),
     *("n_columns", "n_coordinates", "n_features", "n_outputs", "n_rows", "noted", "np", "numbers"),
     *(
@@ -55,7 +55,7 @@ INTEGERS = {
         "self",
     ),
     *("shape", "sign", "size", "sort", "state", "step", "t", "taken", "transcript", "units"),
-    *("until", "vertex", "within"),
+    *("shift", "until", "vertex", "within"),
     *("b", "block_bits", "bounds", "levels", "places", "r", "row_edges", "tiles", "times"),
 }
 # What is computed from floats and is no part of a statistic: numbers that are public or were

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import ONE_THREAD
-from dplasso.selection.contract import granularity, rebuild, select, update_many
+from dplasso.selection.contract import rebuild, select, update_many
 from frank_wolfe.cases import argmax, forced, random_transcript, small_problem, watch
 from selection.invariants import IMPLIED, check, first_largest, implied, total_variation
 from selection.structures import EXACT, PAPER, STEEP, STRUCTURES, WEIGHTED, histories
@@ -229,6 +229,6 @@ def test_a_right_sample_raises_no_alarm():
 
 
 def test_a_class_that_was_not_registered_is_named():
-    for function, n_arguments in ((select, 3), (update_many, 5), (rebuild, 2), (granularity, 1)):
+    for function, n_arguments in ((select, 3), (update_many, 5), (rebuild, 2)):
         with pytest.raises(TypeError, match=f"no kernel '{function.__name__}' .* for NoneType"):
             function(*[None] * n_arguments)

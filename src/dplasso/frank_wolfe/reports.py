@@ -3,16 +3,16 @@
 So the state of the selector, and every draw, does not depend on how rows are stored, or divided
 among threads.
 
-During a step, changes that cross a multiple of the selector's granularity are noted with the
-gradient before them. The first note of a gradient has its value before the step, up to the
-granularity. A step that changes very many gradients reports none, and the selector is rebuilt
+During a step, changes that cross a multiple of the selector's ``2^shift`` are noted with the
+gradient before them. The first note of a gradient has its value before the step, up to this
+multiple. A step that changes very many gradients reports none, and the selector is rebuilt
 before the next draw.
 """
 
 import numpy as np
 
 from dplasso.runtime.compilation import kernel
-from dplasso.selection.contract import NOTHING_REPORTED, granularity, update_many
+from dplasso.selection.contract import NOTHING_REPORTED, update_many
 
 # Fewer notes are sorted by insertion; more than one per so many gradients by a pass over all.
 _FEW, _MANY = 48, 16
@@ -77,7 +77,7 @@ def report(problem, state, selector, telling, notes):
     changed, before, count = notes
     if count == 0:
         return
-    shift = granularity(selector)
+    shift = selector.shift
     count = sort_notes(state.alpha.size, changed, before, count)
     kept = np.int64(0)
     previous = np.int64(-1)

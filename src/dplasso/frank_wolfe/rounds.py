@@ -23,14 +23,7 @@ from dplasso.frank_wolfe.round_part import Changes, RoundSteps
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.vertex_run import VertexRun
 from dplasso.privacy.randomness import RandomStream
-from dplasso.selection.contract import (
-    OnDemand,
-    granularity,
-    reads_few,
-    rebuild,
-    select,
-    update_many,
-)
+from dplasso.selection.contract import OnDemand, rebuild, select, update_many
 
 # Weights within a level may differ this much: with few draws, a rejected try costs less than a
 # change that crosses a level.
@@ -92,8 +85,8 @@ class RoundsFrankWolfe(VertexRun):
         """Take steps `first` to `last`, counted from 1."""
         for step in range(first, last + 1):
             if step == 1:
-                few = reads_few(self._selector)
-                self._alpha = self._rows.start(granularity(self._selector) if few else 0)
+                few = getattr(self._selector, "reads_few", False)
+                self._alpha = self._rows.start(self._selector.shift if few else 0)
                 self._read = OnDemand(self._alpha, self._left_out) if few else self._alpha
                 rebuild(self._selector, self._alpha)
             elif round_end(self.n_steps, step - 1) == step - 1:
@@ -120,7 +113,7 @@ class RoundsFrankWolfe(VertexRun):
         self._moved = done
         # A gradient may have several changes, and so several notes.
         changed, before = np.empty((2, changes.amounts.size), dtype=np.int64)
-        coordinates, shift = changes.coordinates, granularity(self._selector)
+        coordinates, shift = changes.coordinates, self._selector.shift
         if coordinates is None:
             coordinates, changes.amounts[taken.vertex] = changed[:0], 0
         terms = changes.amounts, changes.whole, shift

@@ -18,7 +18,7 @@ from dplasso.frank_wolfe.vertex_run import VertexRun, Work, record_work, work_ta
 from dplasso.matrix.orientations import column_span, refuse_damage
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import ONE_THREAD, Threads
-from dplasso.selection.contract import NOTHING_REPORTED, granularity, rebuild
+from dplasso.selection.contract import NOTHING_REPORTED, rebuild
 
 SOLVERS = ("sparse", "standard")
 
@@ -107,7 +107,7 @@ class FrankWolfe(VertexRun):
                 step,
                 tolerance,
                 history[0].size > 0,
-                granularity(selector) if telling else NOTHING_REPORTED,
+                selector.shift if telling else NOTHING_REPORTED,
                 n_looked_at,
             )
             report(problem, state, selector, telling, notes)

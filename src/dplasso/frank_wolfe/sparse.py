@@ -31,7 +31,7 @@ from dplasso.losses.targets import (
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.orientations import column_span
 from dplasso.runtime.compilation import kernel
-from dplasso.selection.contract import NOTHING_REPORTED, granularity, rebuild, select
+from dplasso.selection.contract import NOTHING_REPORTED, rebuild, select
 
 
 @kernel
@@ -270,7 +270,7 @@ def run_sparse(
         if n_looked_at > rows_large:
             return -step
         telling = begin_step(problem, state, n_looked_at)
-        shift = np.int64(granularity(selector)) if telling else np.int64(NOTHING_REPORTED)
+        shift = np.int64(selector.shift) if telling else np.int64(NOTHING_REPORTED)
         part = begin, end, weight
         notes = step_rows(problem, state, column, part, step, tolerance, record, shift)
         if notes[2] < 0:

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from dplasso.privacy.randomness import bernoulli, random_word
 from dplasso.runtime.compilation import kernel
-from dplasso.selection.contract import MOVES, TRIES, VARIATES, every_change, new_counters, register
+from dplasso.selection.contract import MOVES, TRIES, VARIATES, new_counters, register
 from dplasso.selection.log_weights import draw_sign, relative_weight
 
 _TWO_64 = 18446744073709551616.0
@@ -74,6 +74,7 @@ class BigLittleState(NamedTuple):
     scaled: NDArray[np.int64]
     stale: NDArray[np.int64]
     counters: NDArray[np.int64]
+    shift: int = 0
 
 
 def big_little_state(n_columns: int, exponent: float, signed: bool) -> BigLittleState:
@@ -265,6 +266,4 @@ def select_big_little(selector, alpha, stream):
             return j, sign
 
 
-register(
-    BigLittleState, select_big_little, update_many_big_little, rebuild_big_little, every_change
-)
+register(BigLittleState, select_big_little, update_many_big_little, rebuild_big_little)

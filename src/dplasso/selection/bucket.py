@@ -76,6 +76,11 @@ class BucketState(NamedTuple):
     mass: NDArray[np.int64]
     counters: NDArray[np.int64]
 
+    @property
+    def reads_few(self) -> bool:
+        """Whether a member of the lowest level is read only if it is proposed."""
+        return self.linear > 0
+
 
 def bucket_state(
     n_columns: int,
@@ -342,18 +347,4 @@ def race_top(selector, alpha, stream, top):
     return best
 
 
-@register_jitable
-def level_width(selector):
-    """Return the granularity: changes inside ``2^shift`` units do not change a level."""
-    return selector.shift
-
-
-@register_jitable
-def draws_by_bounds(selector):
-    """Return whether a member of the lowest level is read only if it is proposed."""
-    return selector.linear > 0
-
-
-register(
-    BucketState, select_bucket, update_many_bucket, rebuild_bucket, level_width, draws_by_bounds
-)
+register(BucketState, select_bucket, update_many_bucket, rebuild_bucket)

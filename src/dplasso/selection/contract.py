@@ -10,17 +10,18 @@ function       duty
 `select`       return ``(coordinate, sign)``: the vertex ``sign * radius * e_coordinate``
 `update_many`  ``alpha`` has changed at ``changed[:count]``, each once, from ``old[:count]``
 `rebuild`      discard the state and index `alpha` anew
-`granularity`  return g: only changes of ``alpha_k >> g`` need an `update_many`
-`reads_few`    return whether `select` reads a gradient within ``2^g`` of 0 only if it may
-               draw it, so that such gradients can be computed when they are read
 =============  ==========================================================================
 
-The solvers check the granularity themselves and report the changes of a row together, because in
-the innermost loop a call for each entry would cost a hundred times the update.
+A state has a field `shift`: only changes of ``alpha_k >> shift`` need an `update_many`. The solvers
+check this themselves and report the changes of a row together, because in the innermost loop a call
+for each entry would cost a hundred times the update.
 
-For a structure that reads few, callers in plain Python may pass `OnDemand` as `alpha`. Every
-private structure draws from the same distribution, to within `SAMPLING_ERROR` in total variation.
-The `counters` of a state depend on the data, so they are read only in runs without privacy.
+A state may have a property `reads_few`: whether `select` reads a gradient within ``2^shift`` of 0
+only if it may draw it, so that such gradients can be computed when they are read. Callers in
+plain Python may then pass `OnDemand` as `alpha`.
+
+Every private structure draws from the same distribution, to within `SAMPLING_ERROR` in total
+variation. The `counters` of a state depend on the data, so they are read only without privacy.
 """
 
 from collections.abc import Callable
@@ -32,7 +33,7 @@ from numpy.typing import NDArray
 
 from dplasso.runtime.compilation import implement, implementation
 
-# At this granularity no change of a gradient is reported, not even of its sign.
+# With this shift no change of a gradient is reported, not even of its sign.
 NOTHING_REPORTED = 63
 # Counters: candidates tried, coordinates moved in the structure, items popped from a heap, random
 # variates drawn.
@@ -76,34 +77,6 @@ def rebuild(selector: Any, alpha: Any) -> None:
     implementation("rebuild", selector)(selector, alpha)
 
 
-def granularity(selector: Any) -> int:
-    """Return which changes need an `update_many`; see the table of the module."""
-    return int(implementation("granularity", selector)(selector))
-
-
-def reads_few(selector: Any) -> bool:
-    """Return whether small gradients can be computed on demand; see the table of the module."""
-    return bool(implementation("reads_few", selector)(selector))
-
-
-@register_jitable
-def reads_all(selector):
-    """`reads_few` of a structure that may read any gradient."""
-    return False
-
-
-@register_jitable
-def every_change(selector):
-    """`granularity` of a structure that needs every change of a magnitude."""
-    return 0
-
-
-@register_jitable
-def no_change(selector):
-    """`granularity` of a structure that reads all of alpha at every draw."""
-    return NOTHING_REPORTED
-
-
 @register_jitable
 def keep_nothing(selector, alpha, changed, old, count):
     """`update_many` of a structure that reads all of alpha at every draw."""
@@ -119,15 +92,11 @@ def register(
     select_kernel: Callable[..., Any],
     update_many_kernel: Callable[..., Any] = keep_nothing,
     rebuild_kernel: Callable[..., Any] = rebuild_nothing,
-    granularity_kernel: Callable[..., Any] = no_change,
-    reads_few_kernel: Callable[..., Any] = reads_all,
 ) -> None:
     """Register a structure; the defaults are for one that reads all of alpha at every draw."""
     implement(select, state_class, select_kernel)
     implement(update_many, state_class, update_many_kernel)
     implement(rebuild, state_class, rebuild_kernel)
-    implement(granularity, state_class, granularity_kernel)
-    implement(reads_few, state_class, reads_few_kernel)
 
 
 def new_counters() -> NDArray[np.int64]:

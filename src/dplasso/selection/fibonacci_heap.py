@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.runtime.compilation import kernel
-from dplasso.selection.contract import POPS, every_change, new_counters, register
+from dplasso.selection.contract import POPS, new_counters, register
 from dplasso.selection.log_weights import descent_sign
 
 # A node of degree d has at least the d-th Fibonacci number of descendants, so 92 covers int64.
@@ -44,6 +44,7 @@ class HeapState(NamedTuple):
     first: NDArray[np.int64]
     by_degree: NDArray[np.int64]
     counters: NDArray[np.int64]
+    shift: int = 0
 
 
 def heap_state(n_columns: int) -> HeapState:
@@ -266,4 +267,4 @@ def select_heap(heap, alpha, stream):
     return best, descent_sign(alpha[best])
 
 
-register(HeapState, select_heap, update_many_heap, rebuild_heap, every_change)
+register(HeapState, select_heap, update_many_heap, rebuild_heap)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dplasso.privacy.randomness import exponential, random_word
 from dplasso.runtime.compilation import kernel
-from dplasso.selection.contract import VARIATES, register
+from dplasso.selection.contract import NOTHING_REPORTED, VARIATES, register
 from dplasso.selection.log_weights import descent_sign
 
 
@@ -31,6 +31,7 @@ class GumbelState(NamedTuple):
 
     exponent: float
     counters: NDArray[np.int64]
+    shift: int = NOTHING_REPORTED
 
 
 class LaplaceState(NamedTuple):
@@ -41,6 +42,7 @@ class LaplaceState(NamedTuple):
 
     noise_scale: float
     counters: NDArray[np.int64]
+    shift: int = NOTHING_REPORTED
 
 
 @kernel
@@ -103,6 +105,7 @@ class ArgmaxState(NamedTuple):
     """State of the exact argmax, which has only counters."""
 
     counters: NDArray[np.int64]
+    shift: int = NOTHING_REPORTED
 
 
 @kernel
