@@ -96,6 +96,7 @@ def test_other_types_of_values(tmp_path, X, stored, expected):
     check_equal(again, X.astype(expected))
 
 
+CSC, NOTHING = {"format": np.array(b"csc")}, np.zeros(0, int)
 NO_MATRIX = "the arrays do not form a csr matrix"
 MISMATCHES = [
     ("array 'format' is missing", {"format": None}),
@@ -109,6 +110,14 @@ MISMATCHES = [
     (NO_MATRIX, {"indptr": np.array([0, 4, 2, 5, 6])}),
     (NO_MATRIX, {"indptr": np.array([0, 2, 2, 5, 7])}),
     (NO_MATRIX, {"indptr": np.array([1, 2, 2, 5, 6])}),
+    (NO_MATRIX, {"indptr": np.array([0, 2, 2, 5, 5])}),
+    (NO_MATRIX, {"indptr": np.array([0, 2, 2, 5, -1])}),
+    (NO_MATRIX, {"indptr": np.zeros(0, int)}),
+    ("do not form a csc matrix", CSC | {"indptr": np.array([0, 0, 0, 9, 0, 0, 6])}),
+    (
+        "do not form a csc matrix",
+        CSC | {"data": NOTHING, "indices": NOTHING, "indptr": np.array([0, 0, 0, 9, 0, 0, 0])},
+    ),
     (NO_MATRIX, {"indices": np.array([1, 5, 6, 1, 4, 2])}),
     (NO_MATRIX, {"indices": np.array([-1, 5, 0, 1, 4, 2])}),
     (NO_MATRIX, {"indices": np.array([1, 5, 0, 1, 4])}),

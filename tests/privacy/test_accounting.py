@@ -18,6 +18,7 @@ from dplasso.privacy.accounting import (
     gaussian_delta,
     gaussian_epsilon,
     rho_of_bounded_range,
+    zcdp_event,
 )
 from privacy.reference import exact_delta
 
@@ -152,6 +153,11 @@ def test_any_event_is_calibrated_from_anywhere(epsilon, delta, start):
     x = calibrate(gaussian(2.0), epsilon, delta, start=start)
     assert epsilon_of(gaussian(2.0)(x), delta) <= epsilon
     assert epsilon_of(gaussian(2.0)(x * (1 + 1e-9)), delta) > epsilon
+
+
+def test_a_start_that_vanishes_ends_all_the_same():
+    rho = calibrate(zcdp_event, 1e-300, 1e-6, start=0.0)
+    assert rho == pytest.approx(calibrate(zcdp_event, 1e-300, 1e-6, start=1e-12), rel=1e-6)
 
 
 def test_what_cannot_be_calibrated_is_refused():

@@ -14,7 +14,7 @@ from dplasso.data.blocks import MOST_COLUMNS, BlockSource, Piece, cut_rows, file
 from dplasso.data.formats import Layout
 from dplasso.data.source_files import SourceFiles, check_readable
 from dplasso.errors import DataError
-from dplasso.matrix.compressed import check_rows, working_dtype
+from dplasso.matrix.compressed import check_rows, checked, working_dtype
 
 _Arrays = dict[str, NDArray[Any]]
 
@@ -131,8 +131,10 @@ def _matrix(path: Path, arrays: _Arrays) -> csr_array:
             # Prevents scipy from summing duplicates, which are refused below.
             X.has_canonical_format = True
         else:
-            X = make((values, first, second), shape)
-            X.check_format(full_check=True)
+            # scipy would leave out entries beyond the last pointer.
+            if not second.size or second[-1] != first.size:
+                raise ValueError("the last of its pointers is not the number of its entries")
+            X = checked(make((values, first, second), shape))
         X = csr_array(X)
     except ValueError as error:
         raise DataError(f"{path}: the arrays do not form a {layout} matrix: {error}") from None

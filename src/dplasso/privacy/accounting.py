@@ -14,6 +14,7 @@ All results are rounded towards more privacy.
 """
 
 import math
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 from importlib.metadata import version
@@ -115,7 +116,8 @@ def bracket(
 
     They are a relative `tolerance` apart. ValueError if it holds for no value, or for all.
     """
-    low = start
+    # The square of a tiny start may be 0.
+    low = max(start, sys.float_info.min)
     while not holds(low):
         low /= 2.0
         if low == 0.0:
