@@ -87,9 +87,8 @@ OTHERS = {
     "step * 2 ** 42",
     # How many records count at all.
     "np.count_nonzero(self.weights > 0.0)",
-    # The number of a class, whose weight is looked up; whether a label is not the first.
+    # The number of a class, whose weight is looked up.
     "target",
-    "self._targets.labels != 0",
 }
 CONVERSIONS = {
     *("int", "round", "math.trunc", "math.ceil", "math.floor", "astype"),

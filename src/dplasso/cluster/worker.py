@@ -23,7 +23,7 @@ from dplasso.data.store import Store, check_entries, open_store
 from dplasso.errors import DataError
 from dplasso.frank_wolfe.round_part import Changes, RoundRows, RoundSteps
 from dplasso.gradient_descent.gradient_rows import build_gradient_rows
-from dplasso.losses.targets import Targets, count_classes, targets_of
+from dplasso.losses.targets import Targets, targets_of
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.starting import StartingModel
 from dplasso.runtime.threads import Threads, thread_pool
@@ -184,22 +184,9 @@ class Worker:
             raise DataError(f"{self._partition.name}: {error}") from None
         self._targets = targets_of(labels, self._partition.weights, self._within)
 
-    def count(self, loss: Any) -> tuple[list[int], int]:
-        """Count the records of the classes; see `count_classes`."""
-        return count_classes(loss, self._targets)
-
-    def count_rows(self, weighing: bool) -> int:
-        """Count the records that are not left out; see `Targets.count_rows`."""
-        return self._targets.count_rows(weighing=weighing)
-
-    def weights(self) -> NDArray[np.float64]:
-        """Return the weight of each record; empty if each is 1."""
-        return self._targets.weights
-
-    def label_bits(self) -> NDArray[np.int8]:
-        """Return whether each label is not the first, for the ledger's fingerprint."""
-        bits: NDArray[np.int8] = (self._targets.labels != 0).astype(np.int8)
-        return bits
+    def of_targets(self, question: Callable[[Targets], Any]) -> Any:
+        """Return what `question` returns for the targets, for the coordinator only."""
+        return question(self._targets)
 
     def begin_vertices(self, steps: RoundSteps) -> NDArray[np.int64]:
         """Begin a run of Frank-Wolfe at zero weights; return this worker's column gradients."""

@@ -96,12 +96,9 @@ class ReleasedEdges:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        statement = self.statement.to_dict()
-        return {
+        return _values(self) | {
             "columns": list(self.columns),
-            "digest": self.digest,
-            "statement": statement,
-            "by_person": self.by_person,
+            "statement": self.statement.to_dict(),
         }
 
 

@@ -1,6 +1,7 @@
 """Draft a schema from data, for a person to edit. The draft is not private."""
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from dplasso.data.table_batches import alike, check_columns, decimal_of_groups
 from dplasso.encoding.contract import USUAL_MISSING, Part, lowered
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.levels import Levels
-from dplasso.encoding.parts import Bins, Categories, Date
+from dplasso.encoding.parts import Categories, Date
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError
 
@@ -277,30 +278,19 @@ def _steps(low: float, high: float, least: float = 1e-300) -> tuple[float, ...]:
 
 
 def coverage_notes(schema: Schema, counts: NDArray[np.int64], n_rows: int) -> list[str]:
-    """Return notes on parts that may not fit: all rows in one bin, or in no category."""
-    notes = []
+    """Return notes on columns that may not fit: no row has an entry, or all are at one end.
+
+    `counts`, shape (D,): the entries of each feature.
+    """
+    notes = {}
     for part, first, last in zip(schema.parts, schema.offsets, schema.offsets[1:], strict=False):
-        if words := _note(part, counts[first:last], n_rows):
-            notes.append(f"{part.columns[0]}: {words}")
-    return notes
-
-
-def _note(part: Part, counts: NDArray[np.int64], n_rows: int) -> str:
-    rows = f"all {n_rows:,} rows"
-    if part.own_missing and len(part.columns) == 1 and counts[-1] == n_rows:
-        return f"the value is missing in {rows}"
-    if isinstance(part, Categories):
-        size = len(part.categories)
-        if counts[:size].any():
-            return ""
-        if part.unknown == "column" and counts[size] == n_rows:
-            return f"{rows} fell into 'unknown'"
-        return f"no row of {n_rows:,} has one of the declared categories"
-    if isinstance(part, Levels):
-        counts = counts[part.starts[-2] : part.starts[-1]]
-    elif isinstance(part, Bins):
-        counts = counts[: len(part.edges) + 1]
-    else:
-        return ""
-    ends = n_rows in (counts[0], counts[-1])
-    return f"{rows} are in the bin at one end of the range" if ends else ""
+        if not counts[first:last].any():
+            notes[part.columns[0]] = f"no row of {n_rows:,} has a value that it declares"
+    full = np.flatnonzero(counts == n_rows)
+    for feature, name in zip(full.tolist(), schema.names(full), strict=True):
+        columns = schema.columns_of(feature)
+        at_end = name.endswith((" (missing)", " (unknown)")) or len(re.findall("[<>]", name)) == 1
+        if at_end and len(columns) == 1:
+            # Of several levels, the finest comes last.
+            notes[columns[0]] = f"all {n_rows:,} rows have {name}"
+    return [f"{column}: {note}" for column, note in notes.items()]
