@@ -7,16 +7,14 @@ and numbered by a formula, so no column depends on any record.
 
 from importlib.resources import as_file, files
 from itertools import combinations
-from typing import Literal
+from math import comb
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dplasso.data.formats import Dataset, read_data
-from dplasso.runtime.compilation import kernel
-
-Integers = NDArray[np.int32] | NDArray[np.int64]
 
 _FILES = {"train": "a9a.svm.gz", "test": "a9a_t.svm.gz"}
 # fmt: off
@@ -132,63 +130,31 @@ def crosses(X: csr_array, order: int = 3) -> csr_array:
     if repeated.size:
         row = int(np.searchsorted(X.indptr, repeated[0], side="right")) - 1
         raise ValueError(f"row {row} has two values of {list(ATTRIBUTES)[attribute[repeated[0]]]}")
-    counts = np.diff(X.indptr).astype(np.int64)
-    lengths = counts.copy()
-    if order >= 2:
-        lengths += counts * (counts - 1) // 2
-    if order >= 3:
-        lengths += counts * (counts - 1) * (counts - 2) // 6
-    indptr = np.concatenate(([0], np.cumsum(lengths)))
-    index_type = np.int32 if indptr[-1] < 2**31 else np.int64
-    indices = np.empty(indptr[-1], index_type)
-    _fill_crosses(X.indices, X.indptr, order, _ATTRIBUTE, _FIRST, _SIZES, _TABLE, indptr, indices)
+    counts = np.diff(X.indptr)
+    n_picks = [sum(comb(n, size) for size in range(1, order + 1)) for n in range(_SIZES.size + 1)]
+    indptr = np.concatenate(([0], np.cumsum(np.array(n_picks)[counts])))
+    indices = np.empty(indptr[-1], np.int32 if indptr[-1] < 2**31 else np.int64)
+    # Rows with as many columns have the same picks of these, which are ascending like the crosses.
+    for count in np.unique(counts).tolist():
+        rows = np.flatnonzero(counts == count)
+        columns = X.indices[X.indptr[rows] + np.arange(count)[:, np.newaxis]]
+        picks = (pick for size in range(1, order + 1) for pick in combinations(columns, size))
+        for place, pick in enumerate(picks):
+            indices[indptr[rows] + place] = _numbers_of_crosses(pick)
     ones = np.ones(indices.size, np.float32)
-    result = csr_array((ones, indices, indptr.astype(index_type)), shape=(X.shape[0], n_columns))
+    result = csr_array((ones, indices, indptr.astype(indices.dtype)), shape=(X.shape[0], n_columns))
     result.has_canonical_format = True
     return result
 
 
-@kernel
-def _fill_crosses(
-    columns: Integers,
-    row_ends: Integers,
-    order: int,
-    attribute: NDArray[np.int64],
-    first: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    table: NDArray[np.int64],
-    out_ends: NDArray[np.int64],
-    out: Integers,
-) -> None:
-    none = sizes.size
-    for row in range(row_ends.size - 1):
-        start, end = row_ends[row], row_ends[row + 1]
-        k = out_ends[row]
-        for i in range(start, end):
-            out[k] = columns[i]
-            k += 1
-        if order < 2:
-            continue
-        # Ascending picks of ascending columns come out in ascending order of the crosses.
-        for i in range(start, end):
-            a = attribute[columns[i]]
-            u = columns[i] - first[a]
-            for j in range(i + 1, end):
-                b = attribute[columns[j]]
-                out[k] = table[a, b, none] + u * sizes[b] + columns[j] - first[b]
-                k += 1
-        if order < 3:
-            continue
-        for i in range(start, end):
-            a = attribute[columns[i]]
-            u = columns[i] - first[a]
-            for j in range(i + 1, end):
-                b = attribute[columns[j]]
-                uv = u * sizes[b] + columns[j] - first[b]
-                for h in range(j + 1, end):
-                    c = attribute[columns[h]]
-                    out[k] = table[a, b, c] + uv * sizes[c] + columns[h] - first[c]
-                    k += 1
+def _numbers_of_crosses(pick: tuple[NDArray[Any], ...]) -> NDArray[np.int64]:
+    """Return the number of the cross of some columns in each row."""
+    attributes = [_ATTRIBUTE[columns] for columns in pick]
+    number: Any = 0
+    for attribute, columns in zip(attributes, pick, strict=True):
+        number = number * _SIZES[attribute] + columns - _FIRST[attribute]
+    starts = _TABLE[(*attributes, *[_SIZES.size] * (_MAX_ORDER - len(pick)))]
+    return np.asarray(starts + number)
 
 
 def cross_name(column: int) -> str:
