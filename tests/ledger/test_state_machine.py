@@ -19,7 +19,6 @@ from dplasso.ledger import (
     epsilon_total,
     finish,
     read_budgets,
-    rejoin,
     reserve,
 )
 from dplasso.ledger.composition import capacity
@@ -109,7 +108,7 @@ class LedgerMachine(RuleBasedStateMachine):
         index = reservation.number - 1
         _, rho, draws = self.costs[index]
         try:
-            again = rejoin(self.path, reservation.number, reservation.token, raw_charge(rho, draws))
+            again = reserve(self.path, None, raw_charge(rho, draws), token=reservation.token)
         except LedgerError:
             assert self.entries[index] == "finished"
         else:

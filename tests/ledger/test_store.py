@@ -23,7 +23,6 @@ from dplasso.ledger import (
     new_token,
     pick,
     read_budgets,
-    rejoin,
     reserve,
 )
 from dplasso.ledger.database import SCHEMA_VERSION
@@ -60,18 +59,20 @@ class TestEntries:
         assert (entry.state, entry.charge) == ("finished", cost)
         assert entry.ended_at >= entry.reserved_at
 
-    def test_rejoining_pays_nothing_and_only_for_the_same_fit(self, path):
-        made = reserve(path, None, charge())
-        assert rejoin(path, made.number, made.token, charge()) == made
+    def test_a_token_charges_once_and_only_for_the_same_fit(self, path):
+        token = new_token()
+        assert find(path, token) is None
+        made = reserve(path, None, charge(), token=token)
+        assert (made.token, find(path, token)) == (token, made.number)
+        assert reserve(path, None, charge(), token=token) == made
         finish(made, failed=True)
-        assert rejoin(path, made.number, made.token, charge(), dataset="visits") == made
+        assert reserve(path, "visits", charge(), token=token) == made
         assert len(only(path).entries) == 1
-        for changed in ({"number": made.number + 1}, {"token": "0" * 32}, {"epsilon": 1 + 1e-9}):
-            wanted = {"number": made.number, "token": made.token, "epsilon": 1.0} | changed
-            with pytest.raises(LedgerError, match="holds no entry"):
-                rejoin(path, wanted["number"], wanted["token"], charge(wanted["epsilon"]))
+        with pytest.raises(LedgerError, match="holds no entry"):
+            reserve(path, None, charge(1 + 1e-9), token=token)
         with pytest.raises(LedgerError, match="charged to 'visits', not 'other'"):
-            rejoin(path, made.number, made.token, charge(), dataset="other")
+            reserve(path, "other", charge(), token=token)
+        assert reserve(path, None, charge(), token=new_token()).number == 2
 
     def test_a_finished_entry_keeps_what_it_paid_for(self, path):
         made = reserve(path, None, charge())
@@ -84,16 +85,16 @@ class TestEntries:
         for end in ({}, {"release": "another"}, failed, failed | {"release": "one"}):
             assert not finish(made, **end)
         assert only(path).entries[0].state == "finished"
-        assert rejoin(path, made.number, made.token, charge(), release="one") == made
+        assert reserve(path, None, charge(), token=made.token, release="one") == made
         with pytest.raises(LedgerError, match="in another one"):
-            rejoin(path, made.number, made.token, charge(), release="another")
+            reserve(path, None, charge(), token=made.token, release="another")
         # A release that nobody noted is not guessed.
         unknown = reserve(path, None, charge())
         assert finish(unknown)
         assert not finish(unknown, release="one")
         for release in (None, "one"):
             with pytest.raises(LedgerError, match="has paid for a model already"):
-                rejoin(path, unknown.number, unknown.token, charge(), release=release)
+                reserve(path, None, charge(), token=unknown.token, release=release)
 
     def test_purpose_and_fingerprint_come_back_and_cannot_be_altered(self, path):
         noted = replace(charge(0.1), purpose="readmission", fingerprint="0123456789abcdef")
@@ -109,18 +110,6 @@ class TestEntries:
             alter(copy, f"UPDATE entry SET {column} = 7 WHERE number = 1")
             with pytest.raises(LedgerError, match="is damaged"):
                 read_budgets(copy)
-
-    def test_a_token_charges_once(self, path):
-        token = new_token()
-        assert find(path, token) is None
-        made = reserve(path, None, charge(), token=token)
-        assert made.token == token
-        assert reserve(path, "visits", charge(), token=token) == made
-        assert find(path, token) == made.number
-        assert len(only(path).entries) == 1
-        with pytest.raises(LedgerError, match="holds no entry"):
-            reserve(path, None, charge(2.0), token=token)
-        assert reserve(path, None, charge(), token=new_token()).number == 2
 
     def test_no_statement_takes_a_charge_back(self, path):
         finish(reserve(path, None, charge()))
@@ -292,7 +281,7 @@ class TestBadFiles:
             lambda: reserve(path, None, charge(0.1)),
             lambda: add_dataset(path, "more", 1.0, 1e-5),
             lambda: finish(Reservation(str(path), 1, "0")),
-            lambda: rejoin(path, 1, "0", charge(0.1)),
+            lambda: reserve(path, None, charge(0.1), token="0"),
         ):
             with pytest.raises(LedgerError, match=BAD[content]) as refusal:
                 use()

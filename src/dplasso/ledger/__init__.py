@@ -11,7 +11,6 @@ from dplasso.ledger.budgets import (
     new_budget as new_budget,
     pick as pick,
     read_budgets as read_budgets,
-    rejoin as rejoin,
     reserve as reserve,
     total_of as total_of,
 )

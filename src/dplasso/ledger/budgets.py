@@ -161,10 +161,13 @@ def reserve(
     `dataset`: None if the ledger has only one. The first name given to a data set without one
     becomes its name.
     `token`: from `new_token`, written down before. A charge that is tried again with it after a
-    crash is made once; `release`, as `rejoin`, is for that.
+    crash is made once.
+    `release`: digest of the complete release of a fit that is resumed, which alone a finished entry
+    may be taken up for.
     """
-    if token is not None and (made := find(path, token)) is not None:
-        return rejoin(path, made, token, charge, dataset=dataset, release=release)
+    if token is not None and (number := find(path, token)) is not None:
+        made = Reservation(os.fspath(path), number, token)
+        return _rejoined(path, made, charge, dataset, release)
     budget = pick(read_budgets(path), dataset, path)
     refuse_relation(budget, charge, path)
     # The slow part of the comparison, cached before the file is locked.
@@ -214,47 +217,30 @@ def finish(reservation: Reservation, *, failed: bool = False, release: str | Non
         return not failed and release is not None and before == (release,)
 
 
-def rejoin(
-    path: LedgerPath,
-    number: int,
-    token: str,
-    charge: Charge,
-    *,
-    dataset: str | None = None,
-    release: str | None = None,
+def _rejoined(
+    path: LedgerPath, made: Reservation, charge: Charge, dataset: str | None, release: str | None
 ) -> Reservation:
-    """Return the reservation of an interrupted fit that is resumed, so that it is not paid twice.
-
-    `release`: digest of its complete release, which alone a finished entry may be taken up for.
-    """
-    with transaction(path, write=False) as db:
-        read_rows(db, path)
-        row = db.execute(
-            "SELECT rho, draw_delta, entry.rows_per_person, state, release, name FROM entry "
-            "JOIN dataset ON dataset.id = entry.dataset WHERE number = ? AND token = ?",
-            (number, token),
-        ).fetchone()
-    if (
-        row is None
-        or (int(row[0]), int(row[1])) != (charge.rho, charge.draw_delta)
-        or row[2] not in (None, charge.rows_per_person)
-    ):
+    """Return the reservation of an interrupted fit, unless another fit made it or goes on."""
+    every = ((budget, entry) for budget in read_budgets(path) for entry in budget.entries)
+    budget, entry = next(pair for pair in every if pair[1].number == made.number)
+    held, name = entry.charge, budget.name
+    covered = held.rows_per_person in (None, charge.rows_per_person)
+    if not covered or (held.rho, held.draw_delta) != (charge.rho, charge.draw_delta):
         raise LedgerError(
-            f"{path} holds no entry {number} of the fit to be resumed. This is not the ledger "
+            f"{path} holds no entry {made.number} of the fit to be resumed. This is not the ledger "
             "that was charged, or it is an old copy; pass the one that was charged"
         )
-    state, released, name = row[3:]
     if dataset is not None and name is not None and dataset != name:
         raise LedgerError(
-            f"entry {number} of {path} is charged to {name!r}, not {dataset!r}: resume with the "
-            "data set of the interrupted fit"
+            f"entry {made.number} of {path} is charged to {name!r}, not {dataset!r}: resume with "
+            "the data set of the interrupted fit"
         )
-    if state == FINISHED and (release is None or release != released):
+    if entry.state == FINISHED and (release is None or release != entry.release):
         raise LedgerError(
-            f"entry {number} of {path} has paid for a model already, and this fit would end in "
-            "another one: start it again, at its own cost"
+            f"entry {made.number} of {path} has paid for a model already, and this fit would end "
+            "in another one: start it again, at its own cost"
         )
-    return Reservation(os.fspath(path), number, token)
+    return made
 
 
 def pick(budgets: Iterable[Budget], dataset: str | None, path: Any) -> Budget:
