@@ -17,13 +17,13 @@ A loss is a NamedTuple of public numbers. It has these attributes:
 `starting_offset`  offset that minimises the loss without columns; LASSO only
 =================  ========================================================================
 
-`register` ties kernels to it. The mechanisms use `residual_bound` as the sensitivity of a record,
-so a kernel whose residual exceeds it breaks the guarantee. Targets are float64: 0 or 1, class
-numbers, or numbers in [-1, 1].
+`register` ties kernels to it, and the attributes that are constants. The mechanisms use
+`residual_bound` as the sensitivity of a record, so a kernel whose residual exceeds it breaks the
+guarantee. Targets are float64: 0 or 1, class numbers, or numbers in [-1, 1].
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -91,8 +91,13 @@ _CONTRACT = {
 }
 
 
-def register(loss_class: type, **kernels: Callable[..., Any]) -> None:
-    """Register kernels of a loss under the names above; one margin needs no `residual_vector`."""
+def register(loss_class: type, constants: Mapping[str, Any], **kernels: Callable[..., Any]) -> None:
+    """Give a loss attributes, the same for all its parameters, and kernels by the names above.
+
+    A loss of one margin needs no `residual_vector`.
+    """
+    for name, constant in constants.items():
+        setattr(loss_class, name, constant)
     if "gradient" in kernels:
         kernels = {"residual_vector": one_residual} | kernels
     for name, own in kernels.items():

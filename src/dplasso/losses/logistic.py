@@ -43,22 +43,6 @@ class Logistic(NamedTuple):
         return 2.0 * self.residual_bound
 
     @property
-    def n_labels(self) -> int:
-        return 1
-
-    @property
-    def two_targets(self) -> bool:
-        return True
-
-    @property
-    def n_outputs(self) -> int:
-        return 1
-
-    @property
-    def curvature(self) -> float:
-        return 0.25
-
-    @property
     def bends_alike(self) -> bool:
         """Whether the second derivative is the same for both targets."""
         return self.residual_bound >= 1.0 and self.negative_weight == self.positive_weight
@@ -175,6 +159,7 @@ def logistic_tangent_offset(loss, q, target):
 
 register(
     Logistic,
+    {"n_outputs": 1, "n_labels": 1, "curvature": 0.25, "two_targets": True},
     gradient=logistic_gradient,
     second_derivative=logistic_second_derivative,
     value=logistic_value,
@@ -198,16 +183,8 @@ class ManyLogistic(NamedTuple):
         return self.n_labels
 
     @property
-    def curvature(self) -> float:
-        return 0.25
-
-    @property
     def link_terms(self) -> tuple[float, bool]:
         return min(1.0, max(0.5, self.residual_bound / math.sqrt(self.n_labels))), False
-
-    @property
-    def offset(self) -> float:
-        return 0.0
 
     def link(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probability of each label, shape (N, L): the inverse of its residuals."""
@@ -222,4 +199,4 @@ def label_residuals(loss, margins, target, residuals):
         residuals[k] = clip(sigma(margins[k]) - target[k], bound)
 
 
-register(ManyLogistic, residual_vector=label_residuals)
+register(ManyLogistic, {"curvature": 0.25, "offset": 0.0}, residual_vector=label_residuals)

@@ -48,21 +48,8 @@ class Multinomial(NamedTuple):
         return min(math.sqrt(2.0), 2.0 * self.residual_bound)
 
     @property
-    def n_labels(self) -> int:
-        return 1
-
-    @property
     def n_outputs(self) -> int:
         return self.n_classes
-
-    @property
-    def curvature(self) -> float:
-        """The largest eigenvalue of ``diag(p) - p p^T``."""
-        return 0.5
-
-    @property
-    def offset(self) -> float:
-        return 0.0
 
     @property
     def link_terms(self) -> tuple[float, bool]:
@@ -132,7 +119,11 @@ def multinomial_residuals(loss, margins, target, residuals):
             residuals[k] *= loss.weights[np.int64(target)]
 
 
-register(Multinomial, residual_vector=multinomial_residuals)
+register(
+    Multinomial,
+    {"n_labels": 1, "curvature": 0.5, "offset": 0.0},
+    residual_vector=multinomial_residuals,
+)
 
 
 class ClippedMultinomial(NamedTuple):
@@ -147,16 +138,8 @@ class ClippedMultinomial(NamedTuple):
     weights: NDArray[np.float64] = np.zeros(0)
 
     @property
-    def n_labels(self) -> int:
-        return 1
-
-    @property
     def n_outputs(self) -> int:
         return self.offset.size
-
-    @property
-    def curvature(self) -> float:
-        return 0.5
 
     @property
     def link_terms(self) -> tuple[float, bool]:
@@ -208,4 +191,4 @@ def clipped_residuals(loss, margins, target, residuals):
         residuals[k] = -pull if k == target else min(residuals[k] / others * pull, pull)
 
 
-register(ClippedMultinomial, residual_vector=clipped_residuals)
+register(ClippedMultinomial, {"n_labels": 1, "curvature": 0.5}, residual_vector=clipped_residuals)

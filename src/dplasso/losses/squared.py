@@ -24,26 +24,6 @@ class Squared(NamedTuple):
     def label_distance(self) -> float:
         return 2.0 * self.residual_bound
 
-    @property
-    def n_labels(self) -> int:
-        return 1
-
-    @property
-    def two_targets(self) -> bool:
-        return False
-
-    @property
-    def bends_alike(self) -> bool:
-        return False
-
-    @property
-    def n_outputs(self) -> int:
-        return 1
-
-    @property
-    def curvature(self) -> float:
-        return 1.0
-
     def class_parts(self, labels: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """Return the part of each record that belongs to the upper end of the interval."""
         return [0.5 + 0.5 * labels]
@@ -96,6 +76,7 @@ def squared_tangent_offset(loss, q, target):
 
 register(
     Squared,
+    {"n_outputs": 1, "n_labels": 1, "curvature": 1.0, "two_targets": False, "bends_alike": False},
     gradient=squared_gradient,
     second_derivative=squared_second_derivative,
     value=squared_value,
