@@ -47,7 +47,7 @@ def build(draws=GAUSSIAN, **changes):
 def test_its_event_is_what_it_spends(name, epsilon):
     """By the accountant of dp_accounting, which knows no shares, and by the exact curve."""
     budget = build(KINDS[name], epsilon=epsilon)
-    assert (budget.name, budget.is_private, budget.leak) == (name, True, "")
+    assert (budget.name, budget.leak) == (name, "")
     left = budget.delta - budget.sampling_delta
     by_event = epsilon_of(event_of(budget), left)
     assert 0.99 * epsilon < budget.epsilon_spent <= epsilon

@@ -81,11 +81,6 @@ class Budget:
     before: float = 0.0
 
     @property
-    def is_private(self) -> bool:
-        """Whether what is released has noise that a guarantee follows from."""
-        return not self.leak
-
-    @property
     def name(self) -> str:
         """What the mechanisms are: "gaussian", "exponential", both, "paper" or "none"."""
         if self.leak:

@@ -1,6 +1,5 @@
 """Bars from a common zero, and curves with a band: as HTML and by matplotlib."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -21,8 +20,8 @@ BLUE, RED, GREY = "#0072B2", "#D55E00", "#999999"
 QUIET = "#666666"
 GRID: dict[str, Any] = {"color": "#dddddd", "linewidth": 0.6}
 _LONGEST_NAME = 68
-# Curves: pictures in a row, and the size of one in HTML.
-_BESIDE, _WIDTH, _HEIGHT = 3, 240.0, 90.0
+# The size of a curve in HTML.
+_WIDTH, _HEIGHT = 240.0, 90.0
 
 
 @dataclass(frozen=True)
@@ -114,16 +113,6 @@ def png_of(figure: "Figure") -> bytes:
     image = BytesIO()
     figure.savefig(image, format="png", dpi=110)
     return image.getvalue()
-
-
-def axes_for(count: int) -> list["Axes"]:
-    """Return axes of a new figure for so many curves."""
-    from matplotlib import pyplot
-
-    beside = min(count, _BESIDE)
-    rows = math.ceil(count / beside)
-    figure = pyplot.figure(figsize=(3.6 * beside, 2.6 * rows), layout="constrained")
-    return [figure.add_subplot(rows, beside, place + 1) for place in range(count)]
 
 
 def draw_curve(axes: "Axes", curve: Curve) -> None:

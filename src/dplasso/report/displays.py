@@ -1,5 +1,6 @@
 """Pictures of a model in Python, as scikit-learn's displays. All need matplotlib."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -10,10 +11,12 @@ from dplasso.ledger import Budget, share_of
 from dplasso.model.curves import Curve
 from dplasso.model.weights import BY_NOISE, Weights, row_name
 from dplasso.privacy.wording import rounded_up
-from dplasso.report.bars import Bar, axes_for, draw_bars, draw_curve
+from dplasso.report.bars import Bar, draw_bars, draw_curve
 
 _BAR_HEIGHT = 0.38
 _MOST_ENTRIES = 12
+# Pictures of curves in a row.
+_BESIDE = 3
 
 
 class _Display:
@@ -94,7 +97,12 @@ class CurvesDisplay(_Display):
         self.curves = list(curves)
 
     def _axes(self) -> Any:
-        return axes_for(len(self.curves))
+        from matplotlib import pyplot
+
+        beside = min(len(self.curves), _BESIDE)
+        rows = math.ceil(len(self.curves) / beside)
+        figure = pyplot.figure(figsize=(3.6 * beside, 2.6 * rows), layout="constrained")
+        return [figure.add_subplot(rows, beside, k + 1) for k in range(len(self.curves))]
 
     def _draw(self, ax: Any) -> None:
         for own, curve in zip(ax, self.curves, strict=True):
