@@ -1,15 +1,16 @@
 """The benchmark harness runs from end to end on tiny settings; no figure is judged here."""
 
 import json
+import shutil
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 from evidence.benchmarks.competitors import Training, frank_wolfe, own_parameters
-from evidence.benchmarks.items import COMPARISONS, ITEMS, read_config
+from evidence.benchmarks.items import COMPARISONS, ITEMS, publish, read_config
 from evidence.cells import call_apart
-from evidence.items import Settings
+from evidence.items import ROOT, Settings
 from evidence.timing import StepClock, time_fit, time_steps
 from evidence.true_gap import true_gap
 from evidence.twins.generate import make_synthetic
@@ -248,3 +249,10 @@ def test_the_formula_of_docs_cluster_is_as_measured():
         one = json.loads(line[line.index("{") :])
         assert one["bytes"] < one["expected bytes"] < 3 * one["bytes"]
         assert one["expected seconds"] > one["seconds"] / 3
+
+
+def test_the_published_report_follows_from_the_published_results(tmp_path):
+    published = ROOT / "evidence" / "results" / "benchmarks"
+    shutil.copytree(published / "cells", tmp_path / "cells")
+    publish([], Settings(), tmp_path)
+    assert (tmp_path / "report.md").read_text() == (published / "report.md").read_text()
