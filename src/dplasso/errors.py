@@ -22,7 +22,7 @@ _WITHOUT_ENTRIES = re.compile(
             r"Found (array with|input variables) ",
             r"X has \d",
             r"Sparse |Only sparse matrices ",
-            r"The feature names should ",
+            r"(The feature names should|Feature names are only supported) ",
             r"Expected (2D array, got (1D|scalar) array instead|sequence or array-like)",
             r"setting an array element|float\(\) argument must be",
             r"Complex data not supported|dtype='numeric'",
@@ -210,7 +210,7 @@ def _what_is_wrong(X: Any, error: Exception) -> str:
         return f"y holds labels of different types ({type(error).__name__}); use one type"
     place = _place(X)
     if not place:
-        return f"X and y must be rows of numbers and their labels ({type(error).__name__})"
+        return f"X and y must be rows of numbers and a label for each ({type(error).__name__})"
     return f"X holds a value that is not a number in {place} (from 0); pass numbers only"
 
 

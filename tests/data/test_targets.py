@@ -104,7 +104,7 @@ def test_a_continuous_target_is_refused():
         encode_labels(np.array([0.25, 1.75, 2.5]), None)
 
 
-@pytest.mark.parametrize("declared", [(0,), (0, 1, 0), (1, 1), "ab", 3, [[0, 1]], []])
+@pytest.mark.parametrize("declared", [(0,), (0, 1, 0), (1, 1), "ab", {"a", "b"}, 3, [[0, 1]], []])
 def test_declared_classes_must_differ(declared):
     with pytest.raises(ValueError, match="classes must be two or more different labels"):
         encode_labels(np.array([0, 1]), declared)

@@ -85,6 +85,8 @@ def test_polars(table):
     assert PublicEncoder.suggest(frame).columns == PublicEncoder.suggest(table).columns
     with pytest.raises(DataError, match="no column 'age'"):
         PublicEncoder(SCHEMA).transform(frame.drop("age"))
+    with pytest.raises(DataError, match=r"not LazyFrame: call its collect\(\)"):
+        PublicEncoder(SCHEMA).transform(frame.lazy())
     labels = pl.Series([0, 1] * (len(table) // 2))
     model = make_pipeline(PublicEncoder(SCHEMA), DPLogisticRegression(classes=[0, 1]))
     model.fit(frame, labels)

@@ -3,13 +3,14 @@
 from decimal import Decimal
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.feature_extraction import FeatureHasher
 
 from data.row_blocks import gather
-from dplasso import DataError
-from dplasso.encoding.files import encode_files
+from dplasso import DataError, PublicEncoder
+from dplasso.encoding.files import encode_files, first_rows
 from dplasso.encoding.hashed import Hashed
 from dplasso.encoding.parts import Bins, Categories
 from dplasso.encoding.schema import Schema
@@ -150,3 +151,25 @@ def test_numbers_of_every_type(tmp_path, values):
     path = write(tmp_path / "t.parquet", pa.table({"a": values, "y": [0, 1, 0]}))
     X, _, _ = matrix(path, Schema([number("a", 4)], "y"))
     assert X.toarray().tolist() == [[0.25, 0], [0, 1], [0.75, 0]]
+
+
+@pytest.mark.parametrize(
+    "categories", [[False, True], ["False", "True"], ["false", "true"], ["FALSE", "TRUE"]]
+)
+def test_bools_are_the_same_categories_as_their_words(tmp_path, categories):
+    """A data frame has bools where the file that it was written to has words."""
+    schema = Schema([Categories("a", categories)], "y")
+    for place, values in enumerate(([True, False, True], ["True", "False", "TRUE"])):
+        path = write(tmp_path / f"{place}.parquet", pa.table({"a": values, "y": [0, 1, 0]}))
+        assert matrix(path, schema)[0].toarray()[:, :2].tolist() == [[0, 1], [1, 0], [0, 1]]
+
+
+def test_arrow_files_with_categories_of_polars(tmp_path):
+    """Their dictionaries hold views of strings."""
+    frame = pl.DataFrame({"a": ["u", "v", "u"], "y": ["n", "y", "y"]})
+    frame.with_columns(pl.all().cast(pl.Categorical)).write_ipc(tmp_path / "t.arrow")
+    X, y, _ = matrix(tmp_path / "t.arrow", Schema([Categories("a", ["u", "v"])], "y"))
+    assert X.toarray()[:, :2].tolist() == [[1, 0], [0, 1], [1, 0]]
+    assert y.tolist() == ["n", "y", "y"]
+    drafted = PublicEncoder.suggest(first_rows(tmp_path / "t.arrow"), label="y")
+    assert drafted.columns == ["a"]

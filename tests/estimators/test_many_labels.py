@@ -175,10 +175,10 @@ def test_weights_people_and_short_lists():
         ),
         (lambda: DPLogisticRegression(public_data=(X, 2 * Y)), Y, "public_data: y has a column"),
         (lambda: DPLogisticRegression(public_data=(X, Y)), Y[:, 0], "public_data: y should be a"),
-        (lambda: DPLassoClassifier(), Y, "a LASSO predicts one label per row, .* take DPLog"),
-        (lambda: DPFrankWolfeClassifier(n_iter=3), Y, "a LASSO predicts one label"),
+        (lambda: DPLassoClassifier(), Y, "only DPLogisticRegression learns"),
+        (lambda: DPFrankWolfeClassifier(n_iter=3), Y, "only DPLogisticRegression learns"),
         (lambda: DPLinearRegression(target_bounds=(0, 1)), Y, "y should be a 1d array"),
-        (lambda: PrivateSearch(DPLassoClassifier(), {}), Y, "a LASSO predicts one label"),
+        (lambda: PrivateSearch(DPLassoClassifier(), {}), Y, "only DPLogisticRegression learns"),
         (
             lambda: PrivateSearch(DPLogisticRegression(), {"class_weight": [[1, 2]]}),
             Y,
@@ -267,5 +267,5 @@ def test_partitions_of_different_labels_are_refused():
     parts = [X[:1500], X[1500:]], [Y[:1500], Y[1500:, :3]]
     with pytest.raises(ValueError, match=r"partition 2: y has the shape \(2500, 3\)"):
         DPLogisticRegression().fit(*parts, engine=InProcessEngine())
-    with pytest.raises(ValueError, match="a LASSO predicts one label"):
+    with pytest.raises(ValueError, match="only DPLogisticRegression learns"):
         DPLassoClassifier().fit([X], [Y], engine=InProcessEngine())

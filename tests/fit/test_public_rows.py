@@ -104,7 +104,7 @@ def test_a_lasso_without_privacy_does_not_need_them():
 
 
 def test_a_lasso_keeps_one_label_for_each_row():
-    with pytest.raises(ValueError, match="a LASSO predicts one label per row"):
+    with pytest.raises(ValueError, match="only DPLogisticRegression learns several"):
         DPLassoClassifier(1.0, public_rows=GEOMETRY).fit(X, np.eye(3, dtype=int)[SUBJECT])
 
 
@@ -112,6 +112,11 @@ def test_lengths_of_columns_are_those_of_public_unit_rows():
     unit = PUBLIC / np.sqrt(PUBLIC.multiply(PUBLIC).sum(axis=1))[:, np.newaxis]
     expected = np.asarray((unit * unit).mean(axis=0)).ravel()
     np.testing.assert_allclose(GEOMETRY.lengths**2, expected, rtol=1e-6)
+
+
+def test_a_path_that_is_not_there_is_named_with_its_parameter():
+    with pytest.raises(FileNotFoundError, match=r"public_rows is the path .*nowhere\.npz"):
+        model(public_rows="nowhere.npz").fit(X, Y)
 
 
 def test_a_cut_keeps_the_columns_that_are_long_in_public_rows():

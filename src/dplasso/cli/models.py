@@ -14,7 +14,7 @@ from dplasso.cli.inputs import ReadingOptions
 from dplasso.cli.ledger_report import left_after, left_sentence
 from dplasso.cli.scoring import print_scores, score
 from dplasso.cli.training import chosen_ledger
-from dplasso.data.formats import Dataset
+from dplasso.data.formats import Dataset, is_table
 from dplasso.data.source_files import expand
 from dplasso.data.store import Store
 from dplasso.encoding.origin import with_origin
@@ -55,6 +55,12 @@ class Applied:
             raise DataError(
                 f"{self.model} holds a pipeline, which takes rows in a form of its own: load it in "
                 "Python (dplasso.load)"
+            )
+        tables = [str(file) for file in self.files if is_table(file)]
+        if tables and last.model_.schema is None:
+            raise DataError(
+                f"{self.model} was trained on numbered columns, and {tables[0]} is a table; give "
+                "rows in the form of the training rows"
             )
         return last, self.reading.read_for(last, self.files, bars, labelled=labelled)
 

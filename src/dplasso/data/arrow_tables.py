@@ -87,6 +87,11 @@ def _ipc(
         file = pa.ipc.open_file(mapped)
         for i in range(file.num_record_batches):
             stored = file.get_batch(i).select(list(columns))
+            # Arrow cannot look up the words of a dictionary of string views.
+            for place, kind in enumerate(stored.schema.types):
+                if pa.types.is_dictionary(kind) and pa.types.is_string_view(kind.value_type):
+                    words = stored.column(place).cast(pa.dictionary(kind.index_type, pa.string()))
+                    stored = stored.set_column(place, stored.schema.names[place], words)
             done = 0
             for piece in _sliced(stored, memory_bytes):
                 done += piece.num_rows

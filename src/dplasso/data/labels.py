@@ -22,6 +22,9 @@ def classes_of(y: Any, declared: ArrayLike | None) -> NDArray[Any]:
     from sklearn.utils.multiclass import check_classification_targets
 
     classes = None if declared is None else np.asarray(declared)
+    wrong = ParameterError(f"`classes` must be two or more different labels, got {declared!r}")
+    if classes is not None and not classes.ndim:
+        raise wrong
     with in_our_words():
         check_classification_targets(y if classes is None else np.ravel(classes))
     if classes is None:
@@ -31,7 +34,7 @@ def classes_of(y: Any, declared: ArrayLike | None) -> NDArray[Any]:
         return shortest(classes)
     classes = shortest(classes)
     if classes.ndim != 1 or not 2 <= len(set(classes.tolist())) == classes.size:
-        raise ParameterError(f"`classes` must be two or more different labels, got {declared!r}")
+        raise wrong
     return classes
 
 
@@ -77,7 +80,7 @@ def refuse_strange(
         shown = [repr(label) for label in classes.tolist()]
         at, ours = int(np.argmax(strange)), [str(label).strip().lower() for label in classes]
         like = y is not None and str(np.ravel(y)[at]).strip().lower() in ours
-        cure = "; it differs from a class only in upper and lower case" if like else ""
+        cure = "; it differs from a class only in type, blanks or capitals" if like else ""
         raise DataError(
             f"`y` holds a label that is not one of {whose} {', '.join(shown[:-1])} and "
             f"{shown[-1]}: row {at + 1:,} of those that enter{cure}"

@@ -175,7 +175,7 @@ def _column_or_problem(entry: bytes, layout: Layout, previous: int) -> int | str
     if column < 0:
         return (
             "the index is 0, but columns are counted from 1; if this file counts from 0, set "
-            "zero_based=True"
+            "`zero_based`"
         )
     if column >= MOST_COLUMNS:
         return "the index is beyond the largest possible, 2**63 - 1"

@@ -202,7 +202,8 @@ def warn_of_draft(schema: Schema) -> None:
 
 def is_frame(X: Any) -> bool:
     """Return whether X is a table with named columns, not a matrix or a store."""
-    return hasattr(X, "columns") and not isinstance(X, np.ndarray | Store)
+    is_lazy = hasattr(X, "collect")  # a query of polars, not its result
+    return not is_lazy and hasattr(X, "columns") and not isinstance(X, np.ndarray | Store)
 
 
 def arrow_table(X: Any, columns: list[str] | None = None) -> Any:
@@ -211,9 +212,10 @@ def arrow_table(X: Any, columns: list[str] | None = None) -> Any:
     import pyarrow as pa
 
     if not is_frame(X):
+        lazy = ": call its collect()" if hasattr(X, "collect") else ""
         raise DataError(
             "X must be a table with named columns (pandas, polars or pyarrow), "
-            f"not {type(X).__name__}"
+            f"not {type(X).__name__}{lazy}"
         )
     names = list(X.schema.names if isinstance(X, pa.Table | pa.RecordBatch) else X.columns)
     check_columns(names, names if columns is None else columns, "the table has")

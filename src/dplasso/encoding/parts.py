@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from dplasso.data.labels import TRUTH
 from dplasso.encoding.contract import (
     Coded,
     CodedOf,
@@ -87,6 +88,9 @@ class Categories(OfOneColumn, Coded):
     def codes_of(self, table: TableColumns, column: str) -> Codes:
         words, codes = table.words(column, self.missing, self.categories)
         key = _COMPARED_AS[type(self.categories[0])]
+        if {*map(lowered, self.categories)} == TRUTH.keys() and len(self.categories) == 2:
+            # A text file has words where a data frame has bools.
+            key = lowered
         places = {key(category): place for place, category in enumerate(self.categories)}
         unknown = len(places) if self.unknown == "column" else -1
         word_codes = np.array([places.get(key(word), unknown) for word in words], np.int64)

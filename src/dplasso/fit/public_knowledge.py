@@ -3,7 +3,9 @@
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from errno import ENOENT
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -253,6 +255,9 @@ def geometry_of(public_rows: Any, verbose: int | None = None) -> Learn | None:
     if public_rows is None:
         return None
     if isinstance(public_rows, str | os.PathLike):
+        if not Path(public_rows).exists():
+            message = "public_rows is the path of a file that is not there"
+            raise FileNotFoundError(ENOENT, message, os.fspath(public_rows))
         public_rows = Geometry.load(public_rows)
     elif not isinstance(public_rows, _LEARNT) and len(np.shape(public_rows)) != 2:
         raise ParameterTypeError(

@@ -192,8 +192,8 @@ class ManyLabels(Task):
 
     def vertex_loss(self, residual_bound: float, offset: Any = None) -> Any:  # noqa: ARG002
         raise ValueError(
-            "a LASSO predicts one label per row, and `y` has a column for each of "
-            f"{self.n_outputs}; take DPLogisticRegression"
+            f"`y` has a column for each of {self.n_outputs} labels, and only DPLogisticRegression "
+            "learns several labels of a row"
         )
 
     def gradient_loss(self, bound: float) -> Any:

@@ -178,7 +178,7 @@ PROBLEMS = {
     "the label is NaN or infinite": [b"nan 3:1", b"1e999 3:1"],
     "the label is missing, because the line begins with an entry": [b"3:1 4:1", b"qid:3 4:1"],
     "entry 1: the index is negative": [b"1 -3:1"],
-    r"the index is 0, but columns are counted from 1; .* set zero_based=True": [b"1 0:1"],
+    r"the index is 0, but columns are counted from 1; .* set zero_based": [b"1 0:1"],
     "entry 2: the index appears twice": [b"1 3:1 3:2"],
     "entry 2: the index is smaller than the previous one; indices must": [b"1 5:1 3:2"],
     "the index is beyond 123, but 123 columns are declared": [b"1 130:1"],
