@@ -17,12 +17,11 @@ from evidence.datasets import held_out, load_spec
 from evidence.items import Settings, Table
 
 TITLE = "Defaults against a private search"
-LASSO, LOGISTIC, FRANK_WOLFE = "lasso", "logistic", "frank-wolfe"
 GRIDS: dict[str, dict[str, list[Any]]] = {
-    LASSO: {"max_weights": [None, 10, 30, 100]},
-    LOGISTIC: {"max_weights": [None, 1000, 100]},
+    "lasso": {"max_weights": [None, 10, 30, 100]},
+    "logistic": {"max_weights": [None, 1000, 100]},
     # What no default can know: the size of the entries.
-    FRANK_WOLFE: {"feature_bound": [0.03, 0.1, 0.3, 1.0]},
+    "frank-wolfe": {"feature_bound": [0.03, 0.1, 0.3, 1.0]},
 }
 TRIES = (3.0, 10.0)
 
@@ -43,23 +42,14 @@ def measure(case: Any, config: Any, settings: Settings) -> dict[str, Any]:
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import ParameterGrid
 
-    from dplasso import (
-        DPFrankWolfeClassifier,
-        DPLassoClassifier,
-        DPLogisticRegression,
-        PrivateSearch,
-    )
+    from dplasso import PrivateSearch
+    from dplasso.estimators.cost import estimator_of
 
     data = load_spec(case, settings.data, settings.n_jobs)
     y, family, repeats = data.y, case.family, config.repeats
     train, test = held_out(y.size, settings.seed)
     X, X_test = data.X[train], data.X[test]
-    kinds = {
-        LASSO: DPLassoClassifier,
-        LOGISTIC: DPLogisticRegression,
-        FRANK_WOLFE: DPFrankWolfeClassifier,
-    }
-    base = kinds[family](classes=(0, 1))
+    base = estimator_of(family, None, classes=(0, 1))
 
     def auc(estimator: Any) -> float:
         with warnings.catch_warnings():

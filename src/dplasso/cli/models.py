@@ -56,13 +56,14 @@ class Applied:
                 f"{self.model} holds a pipeline, which takes rows in a form of its own: load it in "
                 "Python (dplasso.load)"
             )
-        tables = [str(file) for file in self.files if is_table(file)]
+        files = self.files
+        tables = [file for file in files if is_table(file)]
         if tables and last.model_.schema is None:
             raise DataError(
                 f"{self.model} was trained on numbered columns, and {tables[0]} is a table; give "
                 "rows in the form of the training rows"
             )
-        return last, self.reading.read_for(last, self.files, bars, labelled=labelled)
+        return last, self.reading.read_for(last, files, bars, labelled=labelled)
 
 
 def predict(

@@ -87,11 +87,6 @@ def _ipc(
         file = pa.ipc.open_file(mapped)
         for i in range(file.num_record_batches):
             stored = file.get_batch(i).select(list(columns))
-            # Arrow cannot look up the words of a dictionary of string views.
-            for place, kind in enumerate(stored.schema.types):
-                if pa.types.is_dictionary(kind) and pa.types.is_string_view(kind.value_type):
-                    words = stored.column(place).cast(pa.dictionary(kind.index_type, pa.string()))
-                    stored = stored.set_column(place, stored.schema.names[place], words)
             done = 0
             for piece in _sliced(stored, memory_bytes):
                 done += piece.num_rows
@@ -101,6 +96,11 @@ def _ipc(
 def _sliced(records: pa.RecordBatch, memory_bytes: int) -> Iterator[pa.RecordBatch]:
     # Arrow does not check the offsets in a file, and damaged offsets could point anywhere.
     records.validate(full=True)
+    # Arrow cannot look up the words of a dictionary of string views.
+    for place, kind in enumerate(records.schema.types):
+        if pa.types.is_dictionary(kind) and pa.types.is_string_view(kind.value_type):
+            words = records.column(place).cast(pa.dictionary(kind.index_type, pa.string()))
+            records = records.set_column(place, records.schema.names[place], words)
     per_row = 8 * records.nbytes / max(records.num_rows, 1) + _BYTES_PER_ENTRY
     step = int(min(max(memory_bytes / per_row, 1), _MOST_ROWS))
     for first in range(0, records.num_rows, step):

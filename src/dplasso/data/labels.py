@@ -22,11 +22,9 @@ def classes_of(y: Any, declared: ArrayLike | None) -> NDArray[Any]:
     from sklearn.utils.multiclass import check_classification_targets
 
     classes = None if declared is None else np.asarray(declared)
-    wrong = ParameterError(f"`classes` must be two or more different labels, got {declared!r}")
-    if classes is not None and not classes.ndim:
-        raise wrong
-    with in_our_words():
-        check_classification_targets(y if classes is None else np.ravel(classes))
+    if classes is None or classes.ndim:
+        with in_our_words():
+            check_classification_targets(y if classes is None else np.ravel(classes))
     if classes is None:
         classes = np.unique(y)
         if classes.size == 1:
@@ -34,7 +32,7 @@ def classes_of(y: Any, declared: ArrayLike | None) -> NDArray[Any]:
         return shortest(classes)
     classes = shortest(classes)
     if classes.ndim != 1 or not 2 <= len(set(classes.tolist())) == classes.size:
-        raise wrong
+        raise ParameterError(f"`classes` must be two or more different labels, got {declared!r}")
     return classes
 
 

@@ -88,7 +88,7 @@ class Categories(OfOneColumn, Coded):
     def codes_of(self, table: TableColumns, column: str) -> Codes:
         words, codes = table.words(column, self.missing, self.categories)
         key = _COMPARED_AS[type(self.categories[0])]
-        if {*map(lowered, self.categories)} == TRUTH.keys() and len(self.categories) == 2:
+        if sorted(map(lowered, self.categories)) == sorted(TRUTH):
             # A text file has words where a data frame has bools.
             key = lowered
         places = {key(category): place for place, category in enumerate(self.categories)}

@@ -3,9 +3,7 @@
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from errno import ENOENT
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,7 @@ from dplasso.encoding.encoder import PublicEncoder, is_frame
 from dplasso.encoding.origin import check_same_origin, is_named, origin_of
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError, ParameterError, ParameterTypeError, shown
-from dplasso.fit.public_model import PublicModel, read_prior
+from dplasso.fit.public_model import PublicModel, existing, read_prior
 from dplasso.fit.records import LocalRecords, local_records, store_of
 from dplasso.fit.task import Task
 from dplasso.gradient_descent.schedule import CONSTANT
@@ -255,10 +253,7 @@ def geometry_of(public_rows: Any, verbose: int | None = None) -> Learn | None:
     if public_rows is None:
         return None
     if isinstance(public_rows, str | os.PathLike):
-        if not Path(public_rows).exists():
-            message = "public_rows is the path of a file that is not there"
-            raise FileNotFoundError(ENOENT, message, os.fspath(public_rows))
-        public_rows = Geometry.load(public_rows)
+        public_rows = Geometry.load(existing("public_rows", public_rows))
     elif not isinstance(public_rows, _LEARNT) and len(np.shape(public_rows)) != 2:
         raise ParameterTypeError(
             f"`public_rows` must be rows or a Geometry, got {shown(public_rows)}",

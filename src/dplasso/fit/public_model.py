@@ -55,6 +55,15 @@ class PublicModel:
         return np.array([int(name) for name in names], dtype=np.int64)
 
 
+def existing(name: str, path: str | os.PathLike[str]) -> Path:
+    """Return the path that a parameter names; FileNotFoundError if nothing is there."""
+    place = Path(path)
+    if not place.exists():
+        message = f"{name} is the path of a file that is not there"
+        raise FileNotFoundError(ENOENT, message, str(place))
+    return place
+
+
 def read_prior(prior: Any) -> PublicModel:
     """Return the model that was given as a prior, in any form; ValueError for a wrong one."""
     model = _read(prior)
@@ -89,11 +98,7 @@ def _read(prior: Any) -> PublicModel:
     if hasattr(prior, "coef_"):
         return _of_fitted(prior, getattr(prior, "feature_names_in_", None))
     if isinstance(prior, str | os.PathLike):
-        path = Path(prior)
-        if not path.exists():
-            raise FileNotFoundError(
-                ENOENT, "prior is the path of a file that is not there", str(path)
-            )
+        path = existing("prior", prior)
         return _of_csv(path) if path.suffix.lower() == ".csv" else _of_model(read_model(path))
     if isinstance(prior, Mapping):
         return _of_mapping(prior)
