@@ -27,6 +27,8 @@ ROWS = {
     "numbers.svm": "1.5 1:1\n2.25 2:1\n7.0 1:1\n",
     "reviews.csv": 'id,body,y\n1,"Good, good film",pos\n2,bad,neg\n',
     "list.json": "[1]",
+    "none.csv": "city,y\n",
+    "city.json": '{"label": "y", "parts": [{"kind": "hashed", "columns": ["city"], "bits": 2}]}',
     "taken": "older",
     "foreign.npz": "not a model",
     "none.npz": "",
@@ -197,12 +199,20 @@ fit {/nowhere/a.store|/nowhere/p*.store} --epsilon 1 --cluster threads => no sto
 fit {no*.store|stores/../no[1-9].store} --epsilon 1 --cluster threads => no store or folder
 2 fit stores --epsilon 1 --binarize --cluster threads => --binarize cannot be combined
 fit stores --epsilon 1 --features 31 --cluster threads => 30 columns, not 31
+fit stores --epsilon 1 => is a folder of stores | --cluster threads
+fit train.store --epsilon 1 --schema city.json => --schema cannot be combined with a store
+fit train.store --epsilon 1 --person-column p --rows-per-person 1 => --person-column cannot be
 
 2 convert t.parquet s => is a table: give --schema FILE
 2 convert t.parquet s --schema list.json --zero-based => --zero-based is not for tables
 2 convert part-1.svm s --schema list.json => --schema is for tables
 2 convert part-1.svm s --label-column y => --label-column is for tables
 convert t.parquet s --schema reviews.csv => not a JSON file
+fit t.parquet --epsilon 1 => is a table and needs a schema
+fit t.parquet --epsilon 1 --schema city.json --zero-based => cannot be combined with a table
+fit t.parquet --epsilon 1 --schema city.json --features 9 => the schema makes 5 columns
+fit none.csv --epsilon 1 --schema city.json => none.csv holds no records
+fit part-1.svm --epsilon 1 --schema city.json => part-1.svm is not a table
 schema draft reviews.csv --label-column x => x
 """
 
