@@ -1,35 +1,15 @@
-"""Parts of schemas, made from the documents that users write."""
-
-from functools import partial
+"""Schemas and their parts, for tests outside their room."""
 
 from dplasso import PublicEncoder
+from dplasso.encoding import hashed, levels, origin, parts, schema
+
+Bins, Categories, Cross, Date = parts.Bins, parts.Categories, parts.Cross, parts.Date
+Number, Pairs, Levels = parts.Number, parts.Pairs, levels.Levels
+Hashed, Text = hashed.Hashed, hashed.Text
+Schema, read_schema = schema.Schema, schema.read_schema
+Origin, origin_of = origin.Origin, origin.origin_of
 
 
 def schema_of(document):
     """Return the schema of a document."""
     return PublicEncoder(document).schema_
-
-
-def part(kind, column, **options):
-    """Return one part of a schema."""
-    return schema_of({"parts": [{"kind": kind, "column": column, **options}]}).parts[0]
-
-
-def number(column, bound, center=0.0, missing="column"):
-    return part("number", column, bound=bound, center=center, missing=missing)
-
-
-def levels(column, low, high, levels=(4, 16, 64), spacing="equal", missing="column"):
-    levels = list(levels) if isinstance(levels, tuple) else levels
-    known = {"levels": levels, "spacing": spacing, "missing": missing}
-    return part("levels", column, low=low, high=high, **known)
-
-
-date = partial(part, "date")
-
-
-def with_pairs(schema):
-    """Return a schema with the pairs of all columns that it can pair."""
-    document = schema.to_json()
-    document["parts"].append({"kind": "pairs"})
-    return schema_of(document)

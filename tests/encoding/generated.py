@@ -10,10 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
-from dplasso.encoding.hashed import Hashed, Text
-from dplasso.encoding.parts import Bins, Categories, Cross
-from dplasso.encoding.schema import Schema
-from schemas import date, levels, number, with_pairs
+from schemas import Bins, Categories, Cross, Date, Hashed, Levels, Number, Pairs, Schema, Text
 
 WORD = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=6)
 WHOLE = st.integers(-1000, 1000)
@@ -61,14 +58,14 @@ def parts(draw, name, kind):
     if way == "levels":
         low, sizes = draw(REAL), draw(st.sampled_from([(4,), (2, 6), (4, 16, 64)]))
         spacing = draw(st.sampled_from(["equal", "signed-log"]))
-        return levels(name, low, low + draw(st.floats(1, 1e6)), sizes, spacing, missing)
+        return Levels(name, low, low + draw(st.floats(1, 1e6)), sizes, spacing, missing)
     if way == "date":
         take = draw(st.sampled_from(["year", "month", "weekday"]))
         edges = draw(st.lists(st.integers(-3000, 3000), min_size=1, max_size=4, unique=True))
         known = {"edges": sorted(edges)} if take == "year" else {}
-        return date(name, take=take, missing=missing, **known)
+        return Date(name, take, missing=missing, **known)
     if way == "number":
-        return number(name, draw(st.floats(1e-3, 1e6)), draw(WHOLE), missing)
+        return Number(name, draw(st.floats(1e-3, 1e6)), draw(WHOLE), missing)
     ngrams = draw(st.sampled_from([(1, 1), (1, 2), (2, 3)]))
     return Text(name, draw(st.integers(1, 10)), ngrams, draw(st.booleans()), True, missing)
 
@@ -91,11 +88,12 @@ def tables(draw):
     if len(coded) >= 2:
         crossed = draw(st.lists(st.sampled_from(coded), min_size=2, max_size=3, unique=True))
         chosen.append(Cross(crossed, draw(st.none() | st.integers(1, 10))))
+    if paired:
+        chosen.append(Pairs())
     label = st.sampled_from(["no", "yes"])
     labels = ["no", "yes", *draw(st.lists(label, min_size=n_rows - 2, max_size=n_rows - 2))]
     missing = draw(st.sampled_from([(), ("Rome", "5")]))
-    schema = Schema(chosen, "label", missing=missing)
-    return with_pairs(schema) if paired else schema, columns | {"label": labels}
+    return Schema(chosen, "label", missing=missing), columns | {"label": labels}
 
 
 ARROW = {"words": pa.string(), "whole": pa.int64(), "real": pa.float64(), "bool": pa.bool_(),

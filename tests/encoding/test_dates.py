@@ -7,9 +7,7 @@ import pyarrow as pa
 import pytest
 
 from dplasso import DataError, PublicEncoder
-from dplasso.encoding.schema import Schema
-from schemas import date as date_part
-from schemas import schema_of
+from schemas import Date, Schema, schema_of
 
 # Where a day begins before that of Greenwich.
 EAST = timezone(timedelta(hours=9))
@@ -42,9 +40,9 @@ def test_what_is_taken_of_a_date(values):
     """As the standard library says it."""
     for take, code in (("month", "%b"), ("weekday", "%a")):
         expected = [f"{take}(d)={d:{code}}" if d else f"{take}(d) (missing)" for d in DAYS]
-        assert codes(date_part("d", take=take), values) == expected
-        assert codes(date_part("d", take=take, missing="ignore"), values)[2] is None
-    assert codes(date_part("d", take="year", edges=[1970, 2000]), values) == [
+        assert codes(Date("d", take=take), values) == expected
+        assert codes(Date("d", take=take, missing="ignore"), values)[2] is None
+    assert codes(Date("d", take="year", edges=[1970, 2000]), values) == [
         *("year(d)<1970", "1970<=year(d)<2000", "year(d) (missing)", "year(d)>=2000"),
         "year(d)<1970",
     ]
@@ -52,10 +50,10 @@ def test_what_is_taken_of_a_date(values):
 
 def test_formats_and_what_is_no_date():
     spoken = pa.array(["31.12.2024 23:00", "01.02.2024 00:00"])
-    found = codes(date_part("d", take="month", format="%d.%m.%Y %H:%M"), spoken)
+    found = codes(Date("d", take="month", format="%d.%m.%Y %H:%M"), spoken)
     assert found == ["month(d)=Dec", "month(d)=Feb"]
     assert (
-        codes(date_part("d", take="month"), pa.array([None, None], pa.null()))
+        codes(Date("d", take="month"), pa.array([None, None], pa.null()))
         == ["month(d) (missing)"] * 2
     )
     for values, words in (
@@ -64,9 +62,9 @@ def test_formats_and_what_is_no_date():
         (pa.array([["a"]]), "must hold dates, not list"),
     ):
         with pytest.raises(DataError, match=words):
-            codes(date_part("d", take="month"), values)
+            codes(Date("d", take="month"), values)
     with pytest.raises(DataError, match="row 3: the value is missing"):
-        codes(date_part("d", take="month", missing="error"), pa.array(DAYS))
+        codes(Date("d", take="month", missing="error"), pa.array(DAYS))
 
 
 def test_a_cross_takes_a_date():
@@ -91,4 +89,4 @@ def test_a_cross_takes_a_date():
 )
 def test_what_makes_no_sense(options, words):
     with pytest.raises(ValueError, match=words):
-        date_part("d", **options)
+        Date("d", **options)

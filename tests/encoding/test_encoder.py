@@ -13,17 +13,14 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from dplasso import DPLassoClassifier, DPLogisticRegression, PublicEncoder, load
-from dplasso.encoding.hashed import Hashed, Text
-from dplasso.encoding.parts import Bins, Categories
-from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError, PrivacyLeakWarning
-from schemas import number
+from schemas import Bins, Categories, Hashed, Number, Schema, Text
 
 SCHEMA = Schema(
     (
         Categories("sex", ("F", "M")),
         Bins("age", (18, 65)),
-        number("bmi", 60.0),
+        Number("bmi", 60.0),
         Text("note", 6),
     ),
     "y",

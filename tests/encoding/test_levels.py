@@ -5,10 +5,7 @@ import pandas as pd
 import pytest
 
 from dplasso import DPLassoClassifier, DPLogisticRegression, PublicEncoder, load
-from dplasso.encoding.parts import Categories, Cross
-from dplasso.encoding.schema import Schema
-from schemas import levels as levels_of
-from schemas import schema_of
+from schemas import Categories, Cross, Levels, Schema, schema_of
 
 
 def rows(part, *values):
@@ -17,15 +14,15 @@ def rows(part, *values):
 
 
 def test_a_number_is_in_one_bin_of_each_level():
-    part = levels_of("x", 0, 8, (2, 4))
+    part = Levels("x", 0, 8, (2, 4))
     assert rows(part, 0.0, 1.99, 2.0, 4.0, 7.9) == [[0, 2], [0, 2], [0, 3], [1, 4], [1, 5]]
     # Beyond the range it is in the bin at the end; a missing one has a column of its own.
     assert rows(part, -5.0, 80.0, np.nan) == [[0, 2], [1, 5], [6]]
-    assert rows(levels_of("x", 0, 8, (2, 4), missing="ignore"), np.nan) == [[]]
+    assert rows(Levels("x", 0, 8, (2, 4), missing="ignore"), np.nan) == [[]]
 
 
 def test_names_say_where_the_bins_are():
-    schema = Schema((levels_of("x", 0, 8, (2, 4)),))
+    schema = Schema((Levels("x", 0, 8, (2, 4)),))
     names = ["x<4", "x>=4", "x<2", "2<=x<4", "4<=x<6", "x>=6", "x (missing)"]
     assert schema.names(range(7)) == names
     assert schema_of(schema.to_json()) == schema
@@ -35,7 +32,7 @@ def test_names_say_where_the_bins_are():
 
 @pytest.mark.parametrize("spacing", ["equal", "signed-log"])
 def test_levels_are_nested_to_the_bit(spacing):
-    part = levels_of("x", -70.0, 1e5, (4, 16, 64), spacing)
+    part = Levels("x", -70.0, 1e5, (4, 16, 64), spacing)
     fine = part.edges(64)
     assert (np.diff(fine) > 0).all()
     assert fine[[0, -1]] == pytest.approx([-70.0, 1e5])
@@ -44,13 +41,13 @@ def test_levels_are_nested_to_the_bit(spacing):
 
 
 def test_steps_of_a_signed_logarithm_grow_in_both_directions():
-    widths = np.diff(levels_of("x", -1e4, 1e4, (16,), "signed-log").edges(16))
+    widths = np.diff(Levels("x", -1e4, 1e4, (16,), "signed-log").edges(16))
     assert widths == pytest.approx(widths[::-1])
     assert (np.diff(widths[8:]) > 0).all()
 
 
 def test_a_cross_takes_the_coarsest_level():
-    schema = Schema((levels_of("x", 0, 8, (2, 4)), Categories("c", ("a",)), Cross(("x", "c"))))
+    schema = Schema((Levels("x", 0, 8, (2, 4)), Categories("c", ("a",)), Cross(("x", "c"))))
     X = PublicEncoder(schema).transform(pd.DataFrame({"x": [1.0, 5.0, None], "c": ["a"] * 3}))
     crossed = X.toarray()[:, schema.offsets[2] :]
     assert crossed.shape[1] == 9
@@ -74,11 +71,11 @@ def test_a_cross_takes_the_coarsest_level():
 )
 def test_what_is_refused(options, words):
     with pytest.raises(ValueError, match=words):
-        levels_of(**({"column": "x", "low": 0, "high": 5} | options))
+        Levels(**({"column": "x", "low": 0, "high": 5} | options))
 
 
 def test_a_schema_says_which_are_fine():
-    parts = (Categories("c", ("a",)), levels_of("x", 0, 1, (2, 4, 8)), levels_of("y", 0, 1, (4,)))
+    parts = (Categories("c", ("a",)), Levels("x", 0, 1, (2, 4, 8)), Levels("y", 0, 1, (4,)))
     assert Schema(parts).levels == ((4, 5, 9), (8, 9, 17))
 
 
@@ -97,7 +94,7 @@ def weighed(model):
 
 
 def encoded(table, levels=(4, 16, 64)):
-    return PublicEncoder(Schema((levels_of("x", 0, 1, levels),))).transform(table)
+    return PublicEncoder(Schema((Levels("x", 0, 1, levels),))).transform(table)
 
 
 @pytest.mark.parametrize(("epsilon", "size"), [(0.03, 5), (1.0, 21), (100.0, 85)])

@@ -10,10 +10,7 @@ from pyarrow import csv
 
 from cli.conftest import done
 from dplasso import DataError, DPLogisticRegression, PublicEncoder
-from dplasso.encoding.hashed import Hashed
-from dplasso.encoding.parts import Bins, Categories
-from dplasso.encoding.schema import Schema
-from schemas import date, schema_of
+from schemas import Bins, Categories, Date, Hashed, Schema, schema_of
 
 
 def rows(schema, **columns):
@@ -24,7 +21,7 @@ def test_no_number_and_no_date_is_one_of_the_usual_words():
     words = ["5", "n/a", " NaN ", "NULL", "?", "none"]
     found = rows(Schema((Bins("x", (3,)),)), x=words)
     assert found == [[0, 1, 0]] + 5 * [[0, 0, 1]]
-    month = Schema((date("d", take="month"),))
+    month = Schema((Date("d", "month"),))
     assert [row[-1] for row in rows(month, d=["2026-01-31", "NA"])] == [0, 1]
 
 
@@ -51,7 +48,7 @@ def test_a_declared_number_is_missing_however_it_is_stored(values):
 
 @pytest.mark.parametrize("values", [["1900-01-01"], pd.to_datetime(["1900-01-01"])])
 def test_a_declared_date_is_missing_however_it_is_stored(values):
-    schema = Schema((date("d", take="month"),), missing=("1900-01-01",))
+    schema = Schema((Date("d", "month"),), missing=("1900-01-01",))
     assert rows(schema, d=values)[0][-1] == 1
     assert rows(Schema(schema.parts), d=values)[0][-1] == 0
 

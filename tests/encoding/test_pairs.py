@@ -6,14 +6,10 @@ import pytest
 
 from dplasso import DPLassoClassifier, DPLogisticRegression, PublicEncoder, load
 from dplasso.cluster import InProcessEngine
-from dplasso.encoding.hashed import Hashed
-from dplasso.encoding.levels import Levels
-from dplasso.encoding.parts import Categories, Date, Number, Pairs
-from dplasso.encoding.schema import Schema
 from dplasso.gradient_descent.schedule import plan_stages
 from dplasso.phases.pairs import PAIRS_SHARE, _chosen, stages_with
 from dplasso.phases.releases import Descended, Paired
-from schemas import schema_of
+from schemas import Categories, Date, Hashed, Levels, Number, Pairs, Schema, schema_of
 
 AGE, JOB = Levels("age", 0, 100, (2, 4)), Categories("job", ("clerk", "cook"))
 

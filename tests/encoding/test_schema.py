@@ -8,11 +8,8 @@ import pytest
 from dplasso import PrivacyLeakWarning
 from dplasso.datasets import FEATURE_NAMES
 from dplasso.encoding.encoder import warn_of_draft
-from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.origin import Origin, is_named, named_groups, origin_from_json
-from dplasso.encoding.parts import Bins, Categories, Cross, Number
-from dplasso.encoding.schema import Schema, read_schema
-from schemas import schema_of
+from schemas import Bins, Categories, Cross, Hashed, Number, Schema, Text, read_schema, schema_of
 
 SEX = Categories("sex", ("F", "M"))
 AGE = Bins("age", (18, 65))

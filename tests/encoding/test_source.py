@@ -11,11 +11,8 @@ from sklearn.feature_extraction import FeatureHasher
 from data.row_blocks import gather
 from dplasso import DataError, PublicEncoder
 from dplasso.encoding.files import encode_files, first_rows
-from dplasso.encoding.hashed import Hashed
-from dplasso.encoding.parts import Bins, Categories
-from dplasso.encoding.schema import Schema
 from encoding.generated import write
-from schemas import number
+from schemas import Bins, Categories, Hashed, Number, Schema
 
 MEMORY = 1 << 20
 CITIES = {"size": [0, 1, 2], "city": ["Lima", "Oslo"], "new": [False, True]}
@@ -105,13 +102,13 @@ class TestNumbers:
         with pytest.raises(
             DataError, match=r"t\.csv, column 'a', line 3: the value is not a number"
         ):
-            matrix(path, Schema([number("a", 2)], "y"))
+            matrix(path, Schema([Number("a", 2)], "y"))
         for values, kind in (([[1.0]], "list"), (pa.array([1], pa.date32()), "date32")):
             path = write(tmp_path / "t.parquet", pa.table({"a": values, "y": [0]}))
             with pytest.raises(DataError, match=f"'a': the column must hold numbers, not {kind}"):
                 matrix(path, Schema([Bins("a", (2,))], "y"))
 
-    @pytest.mark.parametrize("part", [number("a", 2, missing="error"), Bins("a", (2,), "error")])
+    @pytest.mark.parametrize("part", [Number("a", 2, missing="error"), Bins("a", (2,), "error")])
     def test_missing_values_may_be_an_error(self, tmp_path, suffix, part):
         path = write(tmp_path / f"t{suffix}", pa.table({"a": [1.5, None], "y": [0, 1]}))
         with pytest.raises(DataError, match=r"column 'a', (row 2|line 3): the value is missing"):
@@ -149,7 +146,7 @@ def test_mixed_json(tmp_path):
 )
 def test_numbers_of_every_type(tmp_path, values):
     path = write(tmp_path / "t.parquet", pa.table({"a": values, "y": [0, 1, 0]}))
-    X, _, _ = matrix(path, Schema([number("a", 4)], "y"))
+    X, _, _ = matrix(path, Schema([Number("a", 4)], "y"))
     assert X.toarray().tolist() == [[0.25, 0], [0, 1], [0.75, 0]]
 
 

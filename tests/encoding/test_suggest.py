@@ -10,12 +10,9 @@ import pytest
 from dplasso import DataError
 from dplasso.encoding import files
 from dplasso.encoding.files import first_rows
-from dplasso.encoding.hashed import Hashed, Text
-from dplasso.encoding.levels import Levels
-from dplasso.encoding.parts import Categories, Date
 from dplasso.encoding.suggest import NOTE, guess_label, suggest_schema
 from encoding.generated import write
-from schemas import schema_of
+from schemas import Categories, Date, Hashed, Levels, Text, schema_of
 
 
 def drafted(values, **table):

@@ -11,9 +11,8 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from data.row_blocks import gather
 from dplasso import DataError
 from dplasso.encoding.files import encode_files
-from dplasso.encoding.hashed import Text
-from dplasso.encoding.schema import Schema
 from encoding.generated import write as write_table
+from schemas import Schema, Text
 
 MEMORY = 1 << 22
 TEXTS = [

@@ -10,11 +10,9 @@ from evidence.matrices import matrix_source
 from cli.conftest import done, found, said
 from dplasso import DPLassoClassifier, DPLinearRegression, DPLogisticRegression, PublicEncoder
 from dplasso.data.store import write_store
-from dplasso.encoding.levels import Levels
-from dplasso.encoding.parts import Categories, Cross
-from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError
 from dplasso.estimators.margins import loss_of
+from schemas import Categories, Cross, Levels, Schema
 
 SCHEMA = Schema(
     (Levels("age", 0, 100), Categories("job", ("clerk", "cook")), Cross(("age", "job"))), "y"

@@ -21,13 +21,11 @@ from dplasso import (
 )
 from dplasso.data.store import write_store
 from dplasso.encoding.files import encode_files
-from dplasso.encoding.parts import Categories
-from dplasso.encoding.schema import Schema
 from estimators.kinds import numbers
-from schemas import number
+from schemas import Categories, Number, Schema
 
 CITIES = tuple(f"c{k}" for k in range(20))
-SCHEMA = Schema((Categories("city", CITIES), number("age", bound=100.0)), "y")
+SCHEMA = Schema((Categories("city", CITIES), Number("age", 100.0)), "y")
 MODELS = {
     "few columns": DPLassoClassifier(20.0),
     "vertices": DPFrankWolfeClassifier(20.0, n_iter=10, l1_radius=3.0),

@@ -8,11 +8,9 @@ from matplotlib import pyplot
 
 from cli.conftest import found, said
 from dplasso import DPLinearRegression, DPLogisticRegression, PublicEncoder, load
-from dplasso.encoding.levels import Levels
-from dplasso.encoding.parts import Categories
-from dplasso.encoding.schema import Schema
 from dplasso.gradient_descent import energies
 from dplasso.phases.releases import Scaled
+from schemas import Categories, Levels, Schema
 
 mpl.use("Agg")
 SCHEMA = Schema(

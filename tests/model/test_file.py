@@ -13,15 +13,13 @@ import pandas as pd
 import pytest
 
 from dplasso import ModelFileError, load
-from dplasso.encoding.origin import Origin
-from dplasso.encoding.parts import Categories
-from dplasso.encoding.schema import Schema
 from dplasso.files.archive import digest, npy
 from dplasso.model import read_model, write_model
 from dplasso.model.file import FORMAT_VERSION
 from dplasso.phases.released import Released
 from estimators.kinds import each_kind, few, make
 from model.files import STEPS, fitted, header_of, same, vertices
+from schemas import Categories, Origin, Schema
 
 
 @pytest.fixture

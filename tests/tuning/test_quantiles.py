@@ -24,15 +24,12 @@ from dplasso import (
 from dplasso.cluster import ThreadEngine
 from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.data.store import write_store
-from dplasso.encoding.origin import origin_of
-from dplasso.encoding.parts import Bins, Categories
-from dplasso.encoding.schema import Schema
 from dplasso.errors import BudgetError, DataError
 from dplasso.ledger import Ledger, create_ledger
 from dplasso.privacy.accounting import calibrate_mu, epsilon_of_rho, gaussian_delta
 from dplasso.tuning.quantiles import edges_budget, private_quantiles, quantile_grids
 from recorder import compare
-from schemas import schema_of
+from schemas import Bins, Categories, Schema, origin_of, schema_of
 
 SCHEMA = Schema((Bins("age", (50.0,)), Bins("income", (1.0,)), Categories("ward", ("a", "b"))))
 BOUNDS = {"age": (0, 100), "income": (0, 1e6)}

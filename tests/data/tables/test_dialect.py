@@ -6,9 +6,8 @@ import pytest
 from dplasso import DataError
 from dplasso.data.table_batches import Dialect, TableReader, said, sniffed, with_points
 from dplasso.encoding.files import encode_files, first_rows, read_records
-from dplasso.encoding.parts import Bins, Categories
-from dplasso.encoding.schema import Schema
 from encoding.generated import write
+from schemas import Bins, Categories, Schema
 
 PLAIN = Dialect(",", ".", "utf-8")
 

@@ -5,8 +5,7 @@ import pytest
 from dplasso import DataError
 from dplasso.data.table_batches import Dialect
 from dplasso.encoding.files import first_rows, read_records
-from dplasso.encoding.parts import Bins, Categories
-from dplasso.encoding.schema import Schema
+from schemas import Bins, Categories, Schema
 
 RECORDS = (
     "39,State-gov,77516,no\n50,Private,83311,yes\n38,Private,215646,no\n28,State-gov,338409,no\n"
