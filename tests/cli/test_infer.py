@@ -33,18 +33,12 @@ def test_the_table_is_printed_kept_and_shown_again(table, tmp_path):
     shown = found("show", out)
     assert shown["inference"] == estimates.rows()
     assert shown["params"]["infer"] == "all"
-    report = found("fit", *table, *INFER, "--features", 3)
-    assert [row["name"] for row in report["inference"]] == ["x0", "x1", "x2", "(intercept)"]
-    assert "inference" not in report["not_for_release"]
-
-
-def test_intervals_may_have_another_share_of_the_budget(table, tmp_path):
-    out = tmp_path / "model.npz"
-    report = found("fit", *table, *INFER, "--infer-share", 0.3, "--model", out)
+    report = found("fit", *table, *INFER, "--features", 3, "--infer-share", 0.3)
     (stated,) = [one for one in report["privacy"]["releases"] if one["name"] == "inference"]
     assert stated["numbers"]["share"] == 0.3
     assert report["reference_categories"] == []
-    assert found("show", out)["params"]["infer"] == {"columns": "all", "share": 0.3}
+    assert [row["name"] for row in report["inference"]] == ["x0", "x1", "x2", "(intercept)"]
+    assert "inference" not in report["not_for_release"]
 
 
 def test_named_columns_alone_are_shown(table, tmp_path):

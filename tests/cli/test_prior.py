@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dplasso
-from cli.conftest import charged_to, done, found, refused, run_command, said
+from cli.conftest import charged_to, done, found, said
 
 FAST = ("--epsilon", 1)
 
@@ -100,33 +100,6 @@ def test_a_table_s_columns_go_by_name(tmp_path):
     assert "all 4 columns in their order" in said("fit", *private, "--prior", model)
 
 
-def test_public_rows_in_the_form_of_the_others(run, train, held_out, weights):
-    report = found("fit", train, *FAST, "--public-data", held_out)
-    assert "all 30 columns in their order" in report["privacy"]["prior"]
-    given = ("fit", train, *FAST, "--public-data", held_out, "--prior", weights)
-    refused(run(*given), "--prior and --public-data cannot be combined")
-    refused(run("fit", train, *FAST, "--public-data", held_out, "--binarize", "--features", 3), "3")
-
-
-def test_what_is_wrong_with_a_prior_is_said_before_anything_is_read(run, train, tmp_path, weights):
-    bad = tmp_path / "bad.csv"
-    bad.write_text("name,weight\n0,many\n")
-    refused(
-        run("fit", "no-such.svm", *FAST, "--prior", bad), "bad.csv, line 2: 'many' is not a number"
-    )
-    bad.write_text("name,weight\nage,1\n")
-    refused(run("fit", train, *FAST, "--prior", bad), "the columns of the data have no names")
-    bad.write_text("name,weight\n30,1\n")
-    refused(run("fit", train, *FAST, "--prior", bad), "column 30", "numbered from 0 to 29")
-    refused(run("fit", train, *FAST, "--prior", tmp_path / "none.npz"), "none.npz")
-    # The file that is read is not one that is written.
-    refused(
-        run("fit", train, *FAST, "--prior", weights, "--model", weights, "--force"),
-        "weights.csv",
-        code=1,
-    )
-
-
 def test_the_ledger_says_what_a_fit_started_from(train, weights, tmp_path):
     ledger = tmp_path / "l"
     done("ledger", "init", ledger, "--epsilon", 9, "--delta", 1e-5)
@@ -160,23 +133,3 @@ def test_the_model_says_what_rows_it_used(train, fewer, tmp_path):
     text = said("fit", train, *FAST, "--public-rows", fewer, "--explain")
     assert f"public rows {told}" in text
     assert "the people in these rows are not protected by this fit" in text
-
-
-def test_the_ledger_notes_them(train, fewer, tmp_path):
-    ledger = tmp_path / "l"
-    done("ledger", "init", ledger, "--epsilon", 9, "--delta", 1e-5)
-    paid = ("--ledger", ledger, "--model", tmp_path / "m.npz")
-    done("fit", train, *FAST, "--public-rows", fewer, *paid)
-    (entry,) = charged_to(ledger)
-    assert entry.charge.prior.startswith("60 public rows without labels")
-    assert "60 public rows without labels" in said("ledger", "show", ledger)
-
-
-def test_a_lasso_uses_them(train, fewer):
-    report = found("fit", train, *FAST, "--method", "lasso", "--public-rows", fewer)
-    assert report["privacy"]["public_rows"].startswith("60 public rows")
-
-
-def test_frank_wolfe_refuses_them(train, fewer):
-    result = run_command("fit", train, *FAST, "--method", "frank-wolfe", "--public-rows", fewer)
-    refused(result, "--public-rows cannot be combined with --method frank-wolfe")

@@ -29,6 +29,9 @@ ROWS = {
     "list.json": "[1]",
     "none.csv": "city,y\n",
     "city.json": '{"label": "y", "parts": [{"kind": "hashed", "columns": ["city"], "bits": 2}]}',
+    "many.csv": "name,weight\n0,many\n",
+    "age.csv": "name,weight\nage,1\n",
+    "far.csv": "name,weight\n30,1\n",
     "taken": "older",
     "foreign.npz": "not a model",
     "none.npz": "",
@@ -54,6 +57,10 @@ PAPER --n-iter {0|-5} => error: --n-iter
 2 PAPER --n-iter nan => --n-iter
 FIT --method logistic --max-weights 0 => --max-weights must be none or a whole number >= 1
 FIT --method lasso --feature-bound {0|nan|inf} => error: --feature-bound
+FIT --prior many.csv => many.csv, line 2: 'many' is not a number
+FIT --prior gone.npz => gone.npz
+GOOD --prior age.csv --model age.csv --force => age.csv
+PAPER --public-rows two.svm => --public-rows cannot be combined with --method frank-wolfe
 FIT --neighbors both => error: --neighbors
 PAPER --mechanism laplace => error: --mechanism
 PAPER --solver fast => error: --solver
@@ -136,6 +143,10 @@ report model.npz --out model.npz --force => is an input
 
 2 FIT --ledger team.ledger => --ledger needs --model
 plan --epsilon 2 --rows 100 --score 1.5 => must be a share
+2 plan --epsilon 1 --rows 300 --columns 5 --infer --method lasso => --infer is for the methods
+2 plan --epsilon 1 --rows 300 --columns 5 --infer --n-classes 3 => --infer is for the methods
+plan --epsilon 1 --rows 300 --columns 5 --infer --power 1.5 => --power must be between 0 and 1
+2 plan --epsilon 1 --rows 300 --effect 1 => give --infer too
 budget --epsilon 1 --method ridge => --method must be one of logistic, linear, lasso
 budget --epsilon 1 --method linear --n-classes 3 => --n-classes cannot be combined with
 budget --epsilon 1 --method logistic --feature-bound 2 => --feature-bound cannot be combined with
@@ -283,6 +294,10 @@ def test_refused_before_training(case, world, no_training, run, monkeypatch):
     [
         "fit one.svm --epsilon 1 --model m.npz => the label column holds | declare all",
         "fit two.svm --epsilon 1 --classes 0,1 --model m.npz => row 2 | 0 and 1",
+        "fit part-1.svm --epsilon 1 --prior age.csv => the columns of the data have no names",
+        "fit part-1.svm --epsilon 1 --prior far.csv => column 30 | numbered from 0 to 1",
+        "fit part-1.svm --epsilon 1 --public-data train.store => 30",
+        "fit part-1.svm --epsilon 1 --prior far.csv --public-data two.svm => cannot be combined",
         "fit stores stores --epsilon 1 --cluster threads => is given twice",
     ],
 )

@@ -215,45 +215,6 @@ def test_a_draft_edited_by_hand_fits_without_a_warning(table, drafted, tmp_path)
     assert ours == theirs
 
 
-# --- edges at private quantiles -----------------------------------------------------------------
-
-PARTS = [
-    {"kind": "bins", "column": "age", "edges": [50], "confirm": "taken from the records"},
-    {"kind": "bins", "column": "income", "edges": [1000]},
-    {"kind": "categories", "column": "ward", "categories": ["a", "b"]},
-]
-BOUNDS = {"age": (0, 110), "income": (0, 1e6)}
-
-
-def test_edges_are_released_and_covered_by_the_fit(tmp_path):
-    rng = np.random.default_rng(3)
-    table = pd.DataFrame(
-        {
-            "age": rng.uniform(18, 95, 2000).round(1),
-            "income": np.exp(rng.normal(10, 1, 2000)).round(2),
-            "ward": rng.choice(["a", "b"], 2000),
-            "y": rng.integers(0, 2, 2000),
-        }
-    )
-    table.to_csv(tmp_path / "t.csv", index=False)
-    schema = PublicEncoder({"label": "y", "parts": PARTS}).schema_
-    edged = dplasso.private_quantiles(table, schema, BOUNDS, epsilon=1.0).to_json()
-    (tmp_path / "e.json").write_text(json.dumps(edged))
-    assert not any("confirm" in part for part in edged["parts"])
-    assert edged["edges"]["columns"] == ["age", "income"]
-    assert len(edged["parts"][0]["edges"]) > 5
-    given = (tmp_path / "t.csv", "--schema", tmp_path / "e.json", "--classes", "0,1")
-    report = found("fit", *given, "--epsilon", "1", "--model", tmp_path / "m.npz")["privacy"]
-    assert report["epsilon"] <= 1.0
-    (edges,) = [one["numbers"] for one in report["releases"] if one["name"] == "edges"]
-    assert edges["mu"] == edged["edges"]["statement"]["mu"]
-    told = "private quantiles of the same records"
-    assert told in done("show", tmp_path / "m.npz", "--explain").stdout
-    done("report", tmp_path / "m.npz", "--out", tmp_path / "r.html")
-    assert told in (tmp_path / "r.html").read_text()
-    assert found("evaluate", tmp_path / "m.npz", tmp_path / "t.csv")["n_samples"] == 2000
-
-
 def test_the_curator_is_told_of_columns_that_say_nothing(tmp_path):
     rows = "".join(f"clerk,{k % 90},{k % 2},,{'yes' if k % 3 else 'no'}\n" for k in range(400))
     (tmp_path / "t.csv").write_text("job,age,on,note,back\n" + rows)

@@ -6,7 +6,6 @@ import threading
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from evidence.matrices import matrix_source
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
@@ -264,19 +263,6 @@ def test_non_zeros_become_ones_and_nothing_given_changes():
         values[at] = value
         with pytest.raises(DataError, match=f"^given: row {row} holds NaN or infinity"):
             list(binarized(source(values)[0]).blocks(1 << 20))
-
-
-def test_a_matrix_in_memory(large):
-    X, y = large
-    seen = []
-    rows = matrix_source(X, y)
-    check_same(*gather(rows.blocks(9000, lambda *at: seen.append(at)), 400)[:2], X, y)
-    assert seen[-1] == (3000, 3000)
-    twice = csr_array((np.ones(3), [1, 1, 0], [0, 3]), shape=(1, 2))
-    assert gather(matrix_source(twice, ["a"]).blocks(1))[0].toarray().tolist() == [[1, 2]]
-    assert not twice.has_canonical_format
-    with pytest.raises(DataError, match="3000 records, but the labels have the shape"):
-        matrix_source(X, y[:9])
 
 
 def test_blocks_of_two_types_meet():

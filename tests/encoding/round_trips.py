@@ -15,9 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from scipy.sparse import csr_array
 
 from cli.conftest import done
-from data.row_blocks import gather
+from data.row_blocks import gather_table
 from dplasso import DPLassoClassifier, PublicEncoder, load
-from dplasso.encoding.files import encode_files
 from encoding.generated import arrow, frame, tables, write
 from schemas import schema_of
 
@@ -43,8 +42,7 @@ def check_matrices(schema, columns, folder):
     assert names.shape == (X.shape[1],)
     assert schema.names([X.shape[1] - 1]) == [names[-1]]
     for name in ("t.csv", "t.jsonl", "t.parquet"):
-        source = encode_files(write(folder / name, columns), schema).source
-        found, y, _ = gather(source.blocks(1 << 26), schema.n_features)
+        found, y, _ = gather_table(write(folder / name, columns), schema)
         same(X, found)
         assert y.tolist() == columns["label"]
     for row in range(X.shape[0]):  # a record's row is its own

@@ -76,17 +76,3 @@ def test_a_cross_takes_a_date():
     table = pa.table({"d": pa.array([date(2024, 1, 1)]), "w": ["b"]})
     found = np.flatnonzero(PublicEncoder(schema).transform(table).toarray())
     assert schema.names(found)[-1] == "weekday(d)=Mon & w=b"
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"take": "hour"}, "must be one of year, month, weekday: 'hour'"),
-        ({"take": "year"}, "must be finite, ascending numbers, at least one"),
-        ({"take": "month", "format": "%Y-%m"}, "format must contain year, month and day"),
-        ({"take": "month", "missing": "no"}, "missing must be one of"),
-    ],
-)
-def test_what_makes_no_sense(options, words):
-    with pytest.raises(ValueError, match=words):
-        Date("d", **options)

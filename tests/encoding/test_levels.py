@@ -55,25 +55,6 @@ def test_a_cross_takes_the_coarsest_level():
     assert names == ["x<4 & c=a", "x>=4 & c=a", "x (missing) & c=a"]
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"low": 5}, "low below high"),
-        ({"high": float("inf")}, "need finite"),
-        ({"low": "0"}, "need finite"),
-        ({"levels": [4, 6]}, "multiple of the previous one"),
-        ({"levels": [16, 4]}, "multiple of the previous one"),
-        ({"levels": []}, "must be numbers of bins from 2"),
-        ({"levels": 4}, "must be numbers of bins from 2"),
-        ({"levels": [1, 4]}, "must be numbers of bins from 2"),
-        ({"spacing": "log"}, "equal, signed-log"),
-    ],
-)
-def test_what_is_refused(options, words):
-    with pytest.raises(ValueError, match=words):
-        Levels(**({"column": "x", "low": 0, "high": 5} | options))
-
-
 def test_a_schema_says_which_are_fine():
     parts = (Categories("c", ("a",)), Levels("x", 0, 1, (2, 4, 8)), Levels("y", 0, 1, (4,)))
     assert Schema(parts).levels == ((4, 5, 9), (8, 9, 17))

@@ -65,21 +65,6 @@ def test_a_column_of_many_codes_is_hashed_to_sixteen():
     assert len(set(names)) == 16
 
 
-@pytest.mark.parametrize(
-    ("parts", "words"),
-    [
-        ((JOB, Pairs()), "two columns"),
-        ((AGE, JOB, Pairs(("age", "height"))), "'height'"),
-    ],
-)
-def test_what_cannot_be_paired_is_refused(parts, words):
-    with pytest.raises(ValueError, match=words):
-        Schema(parts)
-    for columns in (("a", "a"), ("a",), [f"c{k}" for k in range(33)]):
-        with pytest.raises(ValueError, match="2 to 32 different ones"):
-            Pairs(columns)
-
-
 def test_a_table_of_noise_is_chosen_as_often_as_said():
     """Three of the pairs, and a tenth of few; within five standard deviations of 100 draws."""
     rng, n_draws = np.random.default_rng(0), 100

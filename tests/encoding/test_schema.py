@@ -9,7 +9,20 @@ from dplasso import PrivacyLeakWarning
 from dplasso.datasets import FEATURE_NAMES
 from dplasso.encoding.encoder import warn_of_draft
 from dplasso.encoding.origin import Origin, is_named, named_groups, origin_from_json
-from schemas import Bins, Categories, Cross, Hashed, Number, Schema, Text, read_schema, schema_of
+from schemas import (
+    Bins,
+    Categories,
+    Cross,
+    Date,
+    Hashed,
+    Levels,
+    Number,
+    Pairs,
+    Schema,
+    Text,
+    read_schema,
+    schema_of,
+)
 
 SEX = Categories("sex", ("F", "M"))
 AGE = Bins("age", (18, 65))
@@ -89,6 +102,24 @@ def test_json_is_read_back():
         (lambda: Bins("a", {"low": 1}), "edges of column 'a' must be finite"),
         (lambda: Number("a", 0), "bound of column 'a' must be finite and above 0"),
         (lambda: Number("a", "1"), "bound of column 'a' must be a number"),
+        (lambda: Levels("x", 5, 5), "low below high"),
+        (lambda: Levels("x", 0, float("inf")), "need finite"),
+        (lambda: Levels("x", "0", 5), "need finite"),
+        (lambda: Levels("x", 0, 5, (4, 6)), "multiple of the previous one"),
+        (lambda: Levels("x", 0, 5, (16, 4)), "multiple of the previous one"),
+        (lambda: Levels("x", 0, 5, ()), "must be numbers of bins from 2"),
+        (lambda: Levels("x", 0, 5, 4), "must be numbers of bins from 2"),
+        (lambda: Levels("x", 0, 5, (1, 4)), "must be numbers of bins from 2"),
+        (lambda: Levels("x", 0, 5, spacing="log"), "equal, signed-log"),
+        (lambda: Date("d", "hour"), "must be one of year, month, weekday: 'hour'"),
+        (lambda: Date("d", "year"), "must be finite, ascending numbers, at least one"),
+        (lambda: Date("d", "month", format="%Y-%m"), "format must contain year, month and day"),
+        (lambda: Date("d", "month", missing="no"), "missing must be one of"),
+        (lambda: Schema((AGE, Pairs())), "two columns"),
+        (lambda: Schema((AGE, SEX, Pairs(("age", "height")))), "'height'"),
+        (lambda: Pairs(("a", "a")), "2 to 32 different ones"),
+        (lambda: Pairs(("a",)), "2 to 32 different ones"),
+        (lambda: Pairs([f"c{k}" for k in range(33)]), "2 to 32 different ones"),
         (lambda: Hashed(("a", "a"), 8), "different names of columns"),
         (lambda: Hashed("a", 31), "whole number from 1 to 30"),
         (lambda: Hashed("a", 2.5), "whole number from 1 to 30"),

@@ -8,13 +8,11 @@ import pyarrow as pa
 import pytest
 from sklearn.feature_extraction import FeatureHasher
 
-from data.row_blocks import gather
+from data.row_blocks import first_rows, gather_table
 from dplasso import DataError, PublicEncoder
-from dplasso.encoding.files import encode_files, first_rows
 from encoding.generated import write
 from schemas import Bins, Categories, Hashed, Number, Schema
 
-MEMORY = 1 << 20
 CITIES = {"size": [0, 1, 2], "city": ["Lima", "Oslo"], "new": [False, True]}
 
 
@@ -26,10 +24,6 @@ def declared(unknown="error", **lists):
 @pytest.fixture(params=[".parquet", ".arrow", ".csv"])
 def suffix(request):
     return request.param
-
-
-def matrix(path, schema, memory=MEMORY):
-    return gather(encode_files(path, schema).source.blocks(memory), schema.n_features)
 
 
 class TestCategories:
@@ -48,16 +42,16 @@ class TestCategories:
         with pytest.raises(
             DataError, match=rf"'city', {place}: the value is not one of the declared"
         ):
-            matrix(path, declared(**CITIES))
-        X, _, _ = matrix(path, declared("ignore", **CITIES))
+            gather_table(path, declared(**CITIES))
+        X, _, _ = gather_table(path, declared("ignore", **CITIES))
         assert X.toarray()[3].tolist() == [0, 0, 1, 0, 0, 0, 1]
-        X, _, _ = matrix(path, declared("column", city=["Lima", "Oslo"]))
+        X, _, _ = gather_table(path, declared("column", city=["Lima", "Oslo"]))
         assert X.toarray()[3].tolist() == [0, 0, 1]
 
     def test_words_and_numbers_meet(self, tmp_path, suffix):
         path = write(tmp_path / f"t{suffix}", self.table())
         words, numbers = declared(size=["1", "2"]), declared(size=[1.0, 2])
-        assert abs(matrix(path, words)[0] - matrix(path, numbers)[0]).nnz == 0
+        assert abs(gather_table(path, words)[0] - gather_table(path, numbers)[0]).nnz == 0
 
 
 class TestHashed:
@@ -71,7 +65,7 @@ class TestHashed:
             }
         )
         schema = Schema([Hashed(("city", "zip"), 5, missing="ignore")], "y")
-        X, _, n_blocks = matrix(write(tmp_path / f"t{suffix}", table), schema, 10_000)
+        X, _, n_blocks = gather_table(write(tmp_path / f"t{suffix}", table), schema, 10_000)
         assert n_blocks > 1
         hasher = FeatureHasher(32, input_type="string", alternate_sign=False)
         words = [[f"city={row['city']}", f"zip={row['zip']}"] for row in table.to_pylist()]
@@ -83,16 +77,16 @@ class TestHashed:
     def test_missing_values(self, tmp_path, suffix, missing, entries):
         table = pa.table({"a": pa.array([None, "x", None]), "b": ["u", "v", "w"], "y": [0, 1, 0]})
         schema = Schema([Hashed(("a", "b"), 8, missing)], "y")
-        X, _, _ = matrix(write(tmp_path / f"t{suffix}", table), schema)
+        X, _, _ = gather_table(write(tmp_path / f"t{suffix}", table), schema)
         assert np.diff(X.indptr).tolist() == [1 + entries, 2, 1 + entries]
         empty = write(tmp_path / f"e{suffix}", table.select(["a", "y"]).slice(0, 1))
-        X, _, _ = matrix(empty, Schema([Hashed("a", 8, missing)], "y"))
+        X, _, _ = gather_table(empty, Schema([Hashed("a", 8, missing)], "y"))
         assert X.indices.tolist() == [256] * entries
 
     def test_lists_are_no_categories(self, tmp_path):
         path = write(tmp_path / "t.parquet", pa.table({"a": [[1], [2]], "y": [0, 1]}))
         with pytest.raises(DataError, match=r"column 'a': .*list.* cannot be categories"):
-            matrix(path, Schema([Hashed("a", 8)], "y"))
+            gather_table(path, Schema([Hashed("a", 8)], "y"))
 
 
 class TestNumbers:
@@ -102,33 +96,24 @@ class TestNumbers:
         with pytest.raises(
             DataError, match=r"t\.csv, column 'a', line 3: the value is not a number"
         ):
-            matrix(path, Schema([Number("a", 2)], "y"))
+            gather_table(path, Schema([Number("a", 2)], "y"))
         for values, kind in (([[1.0]], "list"), (pa.array([1], pa.date32()), "date32")):
             path = write(tmp_path / "t.parquet", pa.table({"a": values, "y": [0]}))
             with pytest.raises(DataError, match=f"'a': the column must hold numbers, not {kind}"):
-                matrix(path, Schema([Bins("a", (2,))], "y"))
+                gather_table(path, Schema([Bins("a", (2,))], "y"))
 
     @pytest.mark.parametrize("part", [Number("a", 2, missing="error"), Bins("a", (2,), "error")])
     def test_missing_values_may_be_an_error(self, tmp_path, suffix, part):
         path = write(tmp_path / f"t{suffix}", pa.table({"a": [1.5, None], "y": [0, 1]}))
         with pytest.raises(DataError, match=r"column 'a', (row 2|line 3): the value is missing"):
-            matrix(path, Schema([part], "y"))
-
-
-def test_unlabelled_tables_need_no_label(tmp_path, suffix):
-    path = write(tmp_path / f"t{suffix}", pa.table({"a": ["x", "z"]}))
-    schema = Schema([Categories("a", ("x",))], "y")
-    (block,) = encode_files(path, schema, labelled=False).source.blocks(MEMORY)
-    assert block.indices.tolist() == [0, 1]
-    with pytest.raises(DataError, match="no column 'y'"):
-        matrix(path, schema)
+            gather_table(path, Schema([part], "y"))
 
 
 def test_mixed_json(tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_text('{"a": 1, "y": 0}\n{"a": "x", "y": 1}\n')
     with pytest.raises(DataError, match=r"t\.jsonl, column 'a': the values are of different types"):
-        matrix(path, Schema([Hashed("a", 8)], "y"))
+        gather_table(path, Schema([Hashed("a", 8)], "y"))
 
 
 @pytest.mark.parametrize(
@@ -146,7 +131,7 @@ def test_mixed_json(tmp_path):
 )
 def test_numbers_of_every_type(tmp_path, values):
     path = write(tmp_path / "t.parquet", pa.table({"a": values, "y": [0, 1, 0]}))
-    X, _, _ = matrix(path, Schema([Number("a", 4)], "y"))
+    X, _, _ = gather_table(path, Schema([Number("a", 4)], "y"))
     assert X.toarray().tolist() == [[0.25, 0], [0, 1], [0.75, 0]]
 
 
@@ -158,14 +143,14 @@ def test_bools_are_the_same_categories_as_their_words(tmp_path, categories):
     schema = Schema([Categories("a", categories)], "y")
     for place, values in enumerate(([True, False, True], ["True", "False", "TRUE"])):
         path = write(tmp_path / f"{place}.parquet", pa.table({"a": values, "y": [0, 1, 0]}))
-        assert matrix(path, schema)[0].toarray()[:, :2].tolist() == [[0, 1], [1, 0], [0, 1]]
+        assert gather_table(path, schema)[0].toarray()[:, :2].tolist() == [[0, 1], [1, 0], [0, 1]]
 
 
 def test_arrow_files_with_categories_of_polars(tmp_path):
     """Their dictionaries hold views of strings."""
     frame = pl.DataFrame({"a": ["u", "v", "u"], "y": ["n", "y", "y"]})
     frame.with_columns(pl.all().cast(pl.Categorical)).write_ipc(tmp_path / "t.arrow")
-    X, y, _ = matrix(tmp_path / "t.arrow", Schema([Categories("a", ["u", "v"])], "y"))
+    X, y, _ = gather_table(tmp_path / "t.arrow", Schema([Categories("a", ["u", "v"])], "y"))
     assert X.toarray()[:, :2].tolist() == [[1, 0], [0, 1], [1, 0]]
     assert y.tolist() == ["n", "y", "y"]
     drafted = PublicEncoder.suggest(first_rows(tmp_path / "t.arrow"), label="y")

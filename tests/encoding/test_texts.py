@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import HashingVectorizer
 
-from data.row_blocks import gather
+from data.row_blocks import encode_files, gather
 from dplasso import DataError
-from dplasso.encoding.files import encode_files
 from encoding.generated import write as write_table
 from schemas import Schema, Text
 
@@ -196,8 +195,8 @@ def test_a_table_without_text(tmp_path):
 def test_memory_bounds_the_blocks(tmp_path):
     rng = np.random.default_rng(0)
     vocabulary = [f"word{k}" for k in range(3000)]
-    texts = [" ".join(rng.choice(vocabulary, 60)) for _ in range(3000)]
-    path = write(tmp_path / "t.csv", texts, ["0", "1"] * 1500)
+    texts = [" ".join(rng.choice(vocabulary, 60)) for _ in range(1000)]
+    path = write(tmp_path / "t.csv", texts, ["0", "1"] * 500)
     source = text_source(path, words(ngrams=(1, 2)))
     memory = 1 << 20
     blocks = list(source.blocks(memory))

@@ -104,7 +104,9 @@ SORTS = {
     "logistic, four classes": ("logistic", {"epsilon": 5.0}, four),
     "balanced, four classes": ("logistic", {"class_weight": "balanced"}, four),
     "short list, four classes": ("logistic", {"max_weights": 3}, four),
+    "intervals": ("logistic", {"infer": "all", "row_norm": 2.0}, few),
     "linear": ("linear", {}, few),
+    "linear, intervals": ("linear", {"infer": "all", "row_norm": 2.0}, few),
     "linear, short list": ("linear", {"epsilon": 20.0, "max_weights": 4}, few),
 }
 each_sort = pytest.mark.parametrize("sort", SORTS)
@@ -124,9 +126,11 @@ def fitted(sort):
 
 
 def numbers(model):
-    """Return weights and intercepts in one array."""
+    """Return weights and intercepts in one array, and what intervals are made of."""
     weights = model.coef_ if isinstance(model.coef_, np.ndarray) else model.coef_.toarray()
-    return np.append(weights, model.intercept_)
+    found = getattr(model, "inference_", None)
+    intervals = [] if found is None else [found.coef, found.standard_error]
+    return np.concatenate([weights.ravel(), model.intercept_, *intervals])
 
 
 def outputs(model, X):

@@ -238,19 +238,6 @@ class TestPipelines:
         assert to_onnx(model) == model.to_onnx()
 
 
-def test_the_linear_part_goes_through_skl2onnx():
-    import onnxruntime
-    import skl2onnx
-
-    rows, model = X.astype(np.float32), ESTIMATORS["three logistic"].fit(X, THREE)
-    plain = model.to_sklearn()
-    graph = skl2onnx.to_onnx(plain, rows[:1], options={id(plain): {"raw_scores": True}})
-    session = onnxruntime.InferenceSession(
-        graph.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
-    np.testing.assert_array_equal(session.run(None, {"X": rows})[0], model.predict(rows))
-
-
 def test_skops(fitted, tmp_path):
     import skops.io
 

@@ -159,41 +159,33 @@ def test_weights_people_and_short_lists():
 
 
 @pytest.mark.parametrize(
-    ("make", "y", "words"),
+    ("estimator", "y", "words"),
     [
-        (lambda: DPLogisticRegression(), 2 * Y, "must hold 0 and 1 only: row 1 of"),
-        (lambda: DPLogisticRegression(), np.where(Y, "a", "b"), "0 and 1 only|not a number"),
-        (lambda: DPLogisticRegression(), np.where(Y, np.nan, 0.0), "NaN"),
-        (lambda: DPLogisticRegression(classes=["a", "b"]), Y, "5 columns, and classes names 2"),
-        (lambda: DPLogisticRegression(class_weight=[1, 2]), Y, "class_weight is for one label in"),
-        (lambda: DPLogisticRegression(), Y[:-1], "inconsistent numbers of samples"),
-        (lambda: DPLogisticRegression(class_weight="balanced"), Y, "class_weight is for one la"),
+        (DPLogisticRegression(), 2 * Y, "must hold 0 and 1 only: row 1 of"),
+        (DPLogisticRegression(), np.where(Y, "a", "b"), "0 and 1 only|not a number"),
+        (DPLogisticRegression(), np.where(Y, np.nan, 0.0), "NaN"),
+        (DPLogisticRegression(classes=["a", "b"]), Y, "5 columns, and classes names 2"),
+        (DPLogisticRegression(class_weight=[1, 2]), Y, "class_weight is for one label in"),
+        (DPLogisticRegression(), Y[:-1], "inconsistent numbers of samples"),
+        (DPLogisticRegression(class_weight="balanced"), Y, "class_weight is for one la"),
         (
-            lambda: DPLogisticRegression(public_data=(X, Y[:, :3])),
+            DPLogisticRegression(public_data=(X, Y[:, :3])),
             Y,
             r"public_data: y has the shape \(4000, 3\); it needs one column for each of 5",
         ),
-        (lambda: DPLogisticRegression(public_data=(X, 2 * Y)), Y, "public_data: y has a column"),
-        (lambda: DPLogisticRegression(public_data=(X, Y)), Y[:, 0], "public_data: y should be a"),
-        (lambda: DPLassoClassifier(), Y, "only DPLogisticRegression learns"),
-        (lambda: DPFrankWolfeClassifier(n_iter=3), Y, "only DPLogisticRegression learns"),
-        (lambda: DPLinearRegression(target_bounds=(0, 1)), Y, "y should be a 1d array"),
-        (lambda: PrivateSearch(DPLassoClassifier(), {}), Y, "only DPLogisticRegression learns"),
-        (
-            lambda: PrivateSearch(DPLogisticRegression(), {"class_weight": [[1, 2]]}),
-            Y,
-            "class_weight must be None, 'balanced', a weight for each class",
-        ),
-        (
-            lambda: PrivateSearch(DPLinearRegression(target_bounds=(0, 1)), {}),
-            Y,
-            "y should be a 1d array",
-        ),
+        (DPLogisticRegression(public_data=(X, 2 * Y)), Y, "public_data: y has a column"),
+        (DPLogisticRegression(public_data=(X, Y)), Y[:, 0], "public_data: y should be a"),
+        (DPLassoClassifier(), Y, "only DPLogisticRegression learns"),
+        (DPFrankWolfeClassifier(n_iter=3), Y, "only DPLogisticRegression learns"),
+        (DPLinearRegression(target_bounds=(0, 1)), Y, "y should be a 1d array"),
+        (PrivateSearch(DPLassoClassifier(), {}), Y, "only DPLogisticRegression learns"),
+        (PrivateSearch(DPLogisticRegression(), {"class_weight": [[1, 2]]}), Y, "class_weight must"),
+        (PrivateSearch(DPLinearRegression(target_bounds=(0, 1)), {}), Y, "y should be a 1d array"),
     ],
 )
-def test_what_cannot_be_learnt_is_refused_before_anything_is_spent(make, y, words, tmp_path):
+def test_what_cannot_be_learnt_is_refused(estimator, y, words):
     with pytest.raises(ValueError, match=words):
-        make().fit(X, y)
+        estimator.fit(X, y)
 
 
 def test_each_label_has_the_standard_error_of_its_slope(model, tmp_path):
@@ -214,7 +206,7 @@ def test_each_label_has_the_standard_error_of_its_slope(model, tmp_path):
 
 
 def test_public_rows_and_models_of_each_label_are_starts():
-    public, few = slice(0, 500), slice(500, 2500)
+    public, few = slice(0, 200), slice(500, 2500)
     ones = LogisticRegression(C=10.0)
     starts = (
         {"public_data": (X[public], Y[public])},
@@ -228,7 +220,7 @@ def test_public_rows_and_models_of_each_label_are_starts():
     for fit in others:
         assert fit.score(X[2500:], Y[2500:]) > alone.score(X[2500:], Y[2500:]) + 0.05
     # One that no public row has says nothing of the columns.
-    missing = np.column_stack([Y[public, :4], np.zeros(500, int)])
+    missing = np.column_stack([Y[public, :4], np.zeros(200, int)])
     fit = DPLogisticRegression(0.05, public_data=(X[public], missing))
     prior = fit.fit(X[few], Y[few]).model_.prior
     assert prior.weights[:4].any(axis=1).all()

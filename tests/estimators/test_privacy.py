@@ -29,6 +29,8 @@ def test_a_fit_has_the_documented_attributes_only(sort):
     expected, private = set(COMMON), options.get("epsilon") != INF
     if "numbers" not in kind and kind != "linear":
         expected |= {"classes_"}
+    if "infer" in options:
+        expected |= {"inference_"}
     if private or kind == "lasso":
         expected |= {"n_records_"} if private else set()
     if kind == "frank-wolfe":

@@ -77,15 +77,10 @@ def test_the_examples_of_the_docs(module):
     assert not results.failed
 
 
-# All with their defaults, which a regression cannot do without bounds on its targets; and the
-# options of a family that change what a check can see.
+# All, of which a regression needs bounds on its targets; without noise more checks say something.
 CHECKED = [
-    *("DPLassoClassifier()", "DPLassoClassifier(inf)", "DPLogisticRegression()"),
-    "DPFrankWolfeClassifier(n_iter=20)",
-    "DPLogisticRegression(max_weights=2)",
-    "DPLasso(target_bounds=(-100, 100))",
-    "DPLinearRegression(target_bounds=(-100, 100))",
-    "DPLinearRegression(inf, target_bounds=(-100, 100))",
+    *("DPLassoClassifier(inf)", "DPLogisticRegression()", "DPFrankWolfeClassifier(n_iter=20)"),
+    *("DPLasso(target_bounds=(-100, 100))", "DPLinearRegression(inf, target_bounds=(-100, 100))"),
 ]
 # These want the same model, to seven digits, of a row of weight 3 as of three rows. No private fit
 # can pass them: the row is one record, which counts for no more than one.

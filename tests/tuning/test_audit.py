@@ -14,8 +14,8 @@ from dplasso.tuning import estimates
 
 # Chance that a claim which holds is called violated.
 ALARM = 1e-6
-RUNS = 320
-ROWS = 40
+RUNS = 160
+ROWS = 60
 EPSILON, DELTA = 1.0, 1e-6
 
 
@@ -34,7 +34,7 @@ def releases(with_canary):
             DELTA,
             tries=3,
             metric="accuracy",
-            held_out=0.5,
+            held_out=0.75,
         )
         search.fit(X, y)
         found.append((search.best_score_.value, search.best_estimator_.share_))

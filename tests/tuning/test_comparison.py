@@ -58,8 +58,8 @@ def test_no_row_and_no_exchange_move_more_than_the_noise_is_made_for():
 @pytest.mark.parametrize("sigma", [0.0, 2.0, 20.0])
 @pytest.mark.parametrize("unlike", [0.01, 0.3])
 def test_intervals_cover_what_they_claim(sigma, unlike):
-    """Losses that differ in a few rows and in many; 1,600 samples of 1,500 rows."""
-    rng, covered, repeats = np.random.default_rng(1), 0, 1600
+    """Losses that differ in a few rows and in many; 500 samples of 1,500 rows."""
+    rng, covered, repeats = np.random.default_rng(1), 0, 500
     truth = 0.4 * unlike
     for _ in range(repeats):
         differ = rng.random(1500) < unlike
@@ -68,7 +68,7 @@ def test_intervals_cover_what_they_claim(sigma, unlike):
         sums = noisy_sums(exact, 1.0, sigma, STREAM) if sigma else exact / UNIT
         _, low, high = difference_estimate(sums, sigma, standard_errors(0.95))
         covered += low <= truth <= high
-    assert 0.935 <= covered / repeats <= 0.985
+    assert 0.925 <= covered / repeats <= 0.985
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "log_loss", "mae"])
@@ -119,14 +119,6 @@ def test_each_model_takes_rows_in_its_own_way():
     )
     found = private_comparison(a, b, texts, y.astype(int), 20.0)
     assert found.better == "a"
-
-
-def test_the_ledger_is_charged_once(tmp_path):
-    ledger = tmp_path / "l"
-    create_ledger(ledger, 1.0, 1e-5)
-    private_comparison(Given(), Flat(), X, Y, 0.5, ledger=ledger)
-    (entry,) = Ledger(ledger).budget().entries
-    assert (entry.state, entry.charge.epsilon, entry.charge.mechanism) == ("finished", 0.5, "score")
 
 
 @pytest.mark.parametrize(

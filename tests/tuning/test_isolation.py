@@ -177,10 +177,10 @@ def test_rows_add_up(monkeypatch, name, metric):
     model, records = PIPELINES[name]
     if name != "another package's":
         model = fitted(model, TWO, records(X))
-    given = {"metric": metric}
-    total = statistics(monkeypatch, model, records(X), TWO, **given)
+    rows, given = X[:25], {"metric": metric}
+    total = statistics(monkeypatch, model, records(rows), TWO[:25], **given)
     each = [
-        statistics(monkeypatch, model, records(X[[i]]), TWO[[i]], **given) for i in range(len(X))
+        statistics(monkeypatch, model, records(rows[[i]]), TWO[[i]], **given) for i in range(25)
     ]
     np.testing.assert_array_equal(total, np.sum(each, axis=0))
 

@@ -24,7 +24,7 @@ from dplasso.tuning.estimates import (
 )
 from dplasso.tuning.metrics import METRICS
 
-K, REPEATS = 4, 1600
+K, REPEATS = 4, 500
 Z95 = standard_errors(0.95)
 LETTERS = ("ant", "bee", "cat", "dog")
 TARGETS = {
@@ -86,7 +86,7 @@ def hostile(kind):
     odd = [0.0, 1e-300, 0.005, 0.02, 0.25, 0.5, 0.98, 0.995, 1.0, math.nan, math.inf, -1.0, 2.0]
     if kind == TWO_CLASSES:
         return [([p], y) for p in odd for y in (0, 1)]
-    found = [rng.choice(odd, K) for _ in range(60)]
+    found = [rng.choice(odd, K) for _ in range(16)]
     found += [np.full(K, p) for p in odd] + [np.eye(K)[k] for k in range(K)]
     truths = list(LETTERS)
     if kind == MANY_LABELS:
@@ -240,7 +240,7 @@ def test_without_noise_each_class_is_what_scikit_learn_computes():
 @pytest.mark.parametrize("sigma", [2.0, 12.0])
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_intervals_cover_what_they_claim(name, kind, sigma):
-    """Over 1,600 samples of rows, each with its own noise, within two and a half standard errors.
+    """Over 500 samples of rows, each with its own noise, within two and a half standard errors.
 
     A false alarm in 80 where coverage is exact. Bounds may cover more.
     """

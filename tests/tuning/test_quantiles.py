@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from scipy import stats
 from sklearn.pipeline import make_pipeline
 
+from cli.conftest import done, found, said
 from dplasso import (
     DPLassoClassifier,
     DPLinearRegression,
@@ -215,6 +216,21 @@ class TestCost:
             for k in ("2", "10")
         )
 
+    def test_the_command_line_covers_them_and_says_so(self, tmp_path):
+        table, model = people(300), tmp_path / "m.npz"
+        document = schema_of(released(table).to_json() | {"label": "y"}).to_json()
+        table.to_csv(tmp_path / "t.csv", index=False)
+        (tmp_path / "e.json").write_text(json.dumps(document))
+        given = (tmp_path / "t.csv", "--schema", tmp_path / "e.json", "--classes", "0,1")
+        statement = found("fit", *given, "--epsilon", 1, "--model", model)["privacy"]
+        (edges,) = [one["numbers"] for one in statement["releases"] if one["name"] == "edges"]
+        assert edges["mu"] == document["edges"]["statement"]["mu"]
+        told = "private quantiles of the same records"
+        assert told in said("show", model, "--explain")
+        done("report", model, "--out", tmp_path / "r.html")
+        assert told in (tmp_path / "r.html").read_text()
+        assert load(model).model_.origin.edges.digest == document["edges"]["digest"]
+
     def test_the_noise_of_the_fit_makes_room(self):
         """The squared mu of fit and edges are that of a fit without."""
         table = people(300)
@@ -237,15 +253,6 @@ class TestCost:
         steps = {"epsilon": 3.0, "rows_per_person": 2}
         found = fitted(DPLogisticRegression, schema, table, **steps).privacy_
         assert found.find("edges").numbers["mu"] == 2 * schema.edges.statement.mu
-
-    def test_a_model_keeps_what_is_said(self, tmp_path):
-        table = people(300)
-        model = fitted(DPLogisticRegression, released(table), table)
-        model.save(tmp_path / "m.npz")
-        held = load(tmp_path / "m.npz")
-        assert held.privacy_ == model.privacy_
-        assert held.model_.origin.edges == model.model_.origin.edges
-        assert (held.predict(table) == model.predict(table)).all()
 
     def test_ledgers_are_charged_for_both(self, tmp_path):
         table, ledger = people(300), tmp_path / "l.ledger"

@@ -10,6 +10,8 @@ from tests.tuning.test_metrics import LETTERS, population
 from tests.tuning.test_metrics import Given as GivenTarget
 
 from dplasso import (
+    DPLasso,
+    DPLassoClassifier,
     DPLinearRegression,
     DPLogisticRegression,
     Ledger,
@@ -164,13 +166,17 @@ def test_the_default_metric_fits_the_target():
     for labels, estimator, metric in (
         (X[:, 0] > 0, DPLogisticRegression(20.0), "auc"),
         (np.digitize(X[:, 0], [-0.5, 0.5]), DPLogisticRegression(20.0), "accuracy"),
+        (np.digitize(X[:, 0], [-0.5, 0.5]), DPLassoClassifier(20.0), "accuracy"),
         (X[:, 0], DPLinearRegression(20.0, target_bounds=(-4, 4)), "mae"),
+        (X[:, 0], DPLasso(20.0, target_bounds=(-4, 4)), "mae"),
     ):
         fitted = estimator.fit(X, labels)
         assert private_score(fitted, X, labels).metric == metric
-        search = PrivateSearch(estimator, {"max_weights": [2, 4]}, 20.0, tries=2)
+        search = PrivateSearch(estimator, {"max_weights": [2, 4]}, 5.0, tries=2)
         search.fit(X, labels)
         assert 0.0 <= search.best_score_.low <= search.best_score_.value
+        assert search.predict(X).shape == labels.shape
+        assert hasattr(search, "classes_") == (metric != "mae")
 
 
 def test_a_model_of_labels_and_rows_of_classes_do_not_go_together():

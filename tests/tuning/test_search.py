@@ -26,7 +26,6 @@ from dplasso import (
     LedgerError,
     PrivateSearch,
     load,
-    private_score,
 )
 from dplasso.data.store import write_store
 from dplasso.ledger import affords, charge_of, create_ledger
@@ -42,7 +41,6 @@ from dplasso.tuning.candidates import (
 )
 from dplasso.tuning.estimates import Scorer
 from dplasso.tuning.search_cost import search_cost, tries_of
-from fit.cases import four_classes
 
 # Chance that a right search fails a test here.
 ALARM = 1e-6
@@ -83,7 +81,7 @@ def test_the_number_of_tries_is_drawn_anew_by_its_law():
     numbers = []
     for _ in range(200):
         NoisyShare.seen.clear()
-        toy().fit(X, Y)
+        toy().fit(X[:100], Y[:100])
         numbers.append(len(seen("fit")))
     law = stats.logser(1.0 - tries_of(3.0).gamma)
     counts = [numbers.count(k) for k in (1, 2, 3)]
@@ -106,8 +104,8 @@ def test_the_number_of_tries_is_drawn_anew_by_its_law():
         (DPLassoClassifier(), {"max_weights": [None, 3]}),
     ],
 )
-@pytest.mark.parametrize("epsilon", [0.3, 2.0])
-def test_every_candidate_uses_what_a_try_may_cost(estimator, grid, epsilon):
+def test_every_candidate_uses_what_a_try_may_cost(estimator, grid):
+    epsilon = 0.3
     cost = search_cost(epsilon, 1e-6, tries_of(3), draw_variation=1e-12)
     for candidate in list_candidates(estimator, grid, 1e-6):
         give_epsilon(candidate.estimator, cost.try_rho, 1e-6)
@@ -194,13 +192,6 @@ def test_the_model_carries_the_statement_of_the_whole(estimator, tmp_path):
     assert load(tmp_path / "m.npz").privacy_ == search.privacy_
 
 
-def test_names_of_columns_are_kept():
-    frame = pandas.DataFrame(X[:, 1:], columns=list("abcde"))
-    search = logistic().fit(frame, Y)
-    assert search.best_estimator_.feature_names_in_.tolist() == list("abcde")
-    assert search.predict(frame).shape == (ROWS,)
-
-
 def test_a_seed_repeats_the_search_and_is_told():
     grid = {"max_weights": [None, 2]}
     one, other = (logistic(grid=grid, random_state=8).fit(X[:, 1:], Y) for _ in range(2))
@@ -208,35 +199,6 @@ def test_a_seed_repeats_the_search_and_is_told():
     assert not one.privacy_.is_private
     assert "a seed was given" in one.privacy_.reasons[0]
     assert not toy(random_state=1).fit(X, Y).privacy_.is_private
-
-
-@pytest.mark.parametrize(
-    ("estimator", "metric"),
-    [
-        (DPLassoClassifier(), "accuracy"),
-        (DPLogisticRegression(), "log_loss"),
-        (DPLasso(target_bounds=(0, 3)), "mae"),
-        (DPLinearRegression(target_bounds=(0, 3)), "mae"),
-    ],
-)
-def test_four_classes_or_numbers(estimator, metric):
-    X, names = four_classes()
-    y = names if metric in ("accuracy", "log_loss") else np.arange(names.size) % 4
-    search = PrivateSearch(
-        estimator, {"max_weights": [4, 6]}, epsilon=3.0, tries=5, metric=metric
-    ).fit(X, y)
-    assert search.privacy_.is_private
-    assert search.privacy_.epsilon <= 3.0
-    assert type(search.best_estimator_) is type(estimator)
-    assert search.predict(X).shape == y.shape
-    if metric in ("accuracy", "log_loss"):
-        assert search.predict_proba(X).shape == (y.size, 4)
-        assert "class labels" in search.privacy_.text()
-    else:
-        assert "the interval of the targets (0 to 3" in search.privacy_.text()
-        assert not hasattr(search, "classes_")
-    score = private_score(search.best_estimator_, X, y, 0.5, metric=metric)
-    assert score.privacy.is_private
 
 
 # --- What it is charged ------------------------------------------------------------------------
@@ -278,7 +240,7 @@ def test_a_search_within_a_budget_by_itself_takes_all_of_it(tmp_path):
         ({"grid": {"epsilon": [1.0]}}, "epsilon cannot be tuned"),
         ({"grid": []}, "holds no settings"),
         ({"grid": {"nothing": [1]}}, "Invalid parameter 'nothing'"),
-        ({"metric": "r2"}, "metric must be"),
+        ({"metric": "average_precision"}, r"f1_macro.*roc_auc_ovr.*got 'average_precision'"),
         ({"metric": "mae"}, "is for numbers, but this model predicts two classes"),
         ({"held_out": 1.0}, "held_out must lie"),
         ({"tries": 0.5}, "tries must be above 1"),
@@ -349,6 +311,7 @@ def test_every_try_starts_from_the_same_prior_matched_by_name(monkeypatch, ledge
         tries=3,
         ledger=ledger,
     ).fit(frame, Y)
+    assert search.best_estimator_.feature_names_in_.tolist() == list(frame.columns)
     told = search.privacy_.prior
     assert told.startswith("a table of weights, 1 of")
     assert {one.model_.prior.digest for one in fitted} == {search.best_estimator_.prior.digest}
@@ -397,11 +360,6 @@ class TestAsInScikitLearn:
         assert search.metric_ == "auc"
         assert search.predict(X).shape == (ROWS,)
         assert search.privacy_.epsilon <= 5.0
-        for _ in range(5):
-            chosen = PrivateSearch(estimators[1:], {}, 5.0, **settings).fit(X, Y)
-            kind = [type(estimators[1]), NoisyShare]
-            assert type(chosen.best_estimator_) in kind
-            assert chosen.score(X, Y) <= 1.0
 
     @pytest.mark.parametrize(
         ("estimators", "grid", "words"),
@@ -424,10 +382,6 @@ class TestAsInScikitLearn:
     def test_estimators_that_do_not_go_together(self, estimators, grid, words):
         with pytest.raises(ValueError, match=words):
             PrivateSearch(estimators, grid).fit(X, Y)
-
-    def test_an_unknown_metric_is_refused_with_all_that_are_known(self):
-        with pytest.raises(ValueError, match=r"f1_macro.*roc_auc_ovr.*got 'average_precision'"):
-            toy(metric="average_precision").fit(X, Y)
 
 
 # Chance that a right division fails a test here.
@@ -455,8 +409,9 @@ def test_the_division_does_not_look_at_the_data():
     assert parts(X, Y) == parts(turned, np.roll(Y, 7))
 
 
-def test_rows_are_held_out_independently_of_each_other():
+def test_rows_are_held_out_independently_of_each_other(monkeypatch):
     """So a record more or less changes no other record's part."""
+    with_tries(monkeypatch, 1)
     held = np.zeros(ROWS)
     together = 0
     for seed in range(150):

@@ -7,60 +7,6 @@ import pytest
 from data.row_blocks import gather, open_rows, write_table
 from dplasso import DataError
 
-MEMORY = 1 << 20
-ROWS = {"x": [[1], [2], [3]], "v": [[1.0], [1.0], [1.0]]}
-
-
-@pytest.fixture(params=[".parquet", ".arrow"])
-def suffix(request):
-    return request.param
-
-
-@pytest.mark.parametrize(
-    ("labels", "kind"),
-    [
-        (pa.array([0, 1, 1], pa.int8()), "i"),
-        (pa.array([0.5, 1.0, 1.0], pa.float32()), "f"),
-        (pa.array(["no", "yes", "yes"]), "U"),
-        (pa.array(["no", "yes", "yes"]).dictionary_encode(), "U"),
-        (pa.array([False, True, True]), "b"),
-    ],
-)
-def test_kinds_of_labels(tmp_path, suffix, labels, kind):
-    path = write_table(tmp_path / f"t{suffix}", pa.table({"y": labels, **ROWS}))
-    _, y, _ = gather(open_rows(path).blocks(MEMORY))
-    assert y.dtype.kind == kind
-    assert y.tolist() == labels.to_pylist()
-
-
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        ([0, None], "column 'y', row 2: the value is missing"),
-        ([0.0, float("nan")], "column 'y', row 2: the label is not a finite number"),
-        ([[1], [2]], "column 'y': labels must be numbers, strings or bools, not list"),
-    ],
-)
-def test_labels_that_are_refused(tmp_path, suffix, labels, message):
-    rows = {name: lists[:2] for name, lists in ROWS.items()}
-    path = write_table(tmp_path / f"t{suffix}", pa.table({"y": labels, **rows}))
-    with pytest.raises(DataError, match=message):
-        list(open_rows(path).blocks(MEMORY))
-
-
-def test_columns_that_are_not_there_once(tmp_path, suffix):
-    path, y = tmp_path / f"t{suffix}", pa.array([0, 1, 1])
-    for columns, problem in (
-        ({"w": y, **ROWS}, "no column 'y'; there are 'w', 'x', 'v'"),
-        ({"y": y, "x": ROWS["x"]}, "no column 'v'"),
-    ):
-        write_table(path, pa.table(columns))
-        with pytest.raises(DataError, match=problem):
-            next(open_rows(path).blocks(MEMORY))
-    twice = pa.table([pa.array(ROWS["x"]), pa.array(ROWS["v"]), y, y], ["x", "v", "y", "y"])
-    with pytest.raises(DataError, match="more than one column 'y'"):
-        next(open_rows(write_table(path, twice)).blocks(MEMORY))
-
 
 def test_damage_within_a_parquet_page(tmp_path):
     rows = {"x": [[i, i + 1] for i in range(500)], "v": [[1.0, 1.0]] * 500}
@@ -70,4 +16,30 @@ def test_damage_within_a_parquet_page(tmp_path):
     content[200] ^= 0xFF
     path.write_bytes(content)
     with pytest.raises(DataError, match="not a complete, undamaged Parquet file"):
-        list(open_rows(path).blocks(MEMORY))
+        list(open_rows(path).blocks(1 << 20))
+
+
+ROWS = {"x": [[1], [2]], "v": [[1.0], [1.0]]}
+LABELS = pa.array([0.5, 1.0], pa.float32())
+PROBLEMS = {
+    "column 'y', row 2: the value is missing": {"y": [0, None], **ROWS},
+    "column 'y', row 2: the label is not a finite number": {"y": [0.0, float("nan")], **ROWS},
+    "column 'y': labels must be numbers, strings or bools, not list": {"y": [[1], [2]], **ROWS},
+    "no column 'y'; there are 'w', 'x', 'v'": {"w": LABELS, **ROWS},
+    "no column 'v'": {"y": LABELS, "x": ROWS["x"]},
+    "more than one column 'y'": {"y": LABELS, "y ": LABELS, **ROWS},
+}
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_labels_and_columns(tmp_path, suffix):
+    path = tmp_path / f"t{suffix}"
+    for problem, columns in PROBLEMS.items():
+        table = pa.table(columns).rename_columns([name.strip() for name in columns])
+        with pytest.raises(DataError, match=problem):
+            list(open_rows(write_table(path, table)).blocks(1 << 20))
+    words = LABELS.cast(pa.string()).dictionary_encode()
+    for labels, kind in ((LABELS, "f"), (words, "U")):
+        write_table(path, pa.table({"y": labels, **ROWS}))
+        found = gather(open_rows(path).blocks(1 << 20))[1]
+        assert (found.dtype.kind, found.tolist()) == (kind, labels.to_pylist())

@@ -3,9 +3,9 @@
 import pyarrow as pa
 import pytest
 
+from data.row_blocks import Dialect, encode_files, first_rows, read_records
 from dplasso import DataError
-from dplasso.data.table_batches import Dialect, TableReader, said, sniffed, with_points
-from dplasso.encoding.files import encode_files, first_rows, read_records
+from dplasso.data.table_batches import TableReader, said, sniffed, with_points
 from encoding.generated import write
 from schemas import Bins, Categories, Schema
 

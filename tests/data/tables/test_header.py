@@ -2,9 +2,8 @@
 
 import pytest
 
+from data.row_blocks import Dialect, first_rows, read_records
 from dplasso import DataError
-from dplasso.data.table_batches import Dialect
-from dplasso.encoding.files import first_rows, read_records
 from schemas import Bins, Categories, Schema
 
 RECORDS = (
