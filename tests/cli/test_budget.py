@@ -49,8 +49,7 @@ def test_rows_and_columns_say_what_can_be_found(method):
 PLAN = ("plan", "--epsilon", 2, "--rows", 30000)
 
 
-@pytest.mark.parametrize("method", ["lasso", "logistic"])
-@pytest.mark.parametrize("more", [(), ("--score", 0.4)])
+@pytest.mark.parametrize(("method", "more"), [("lasso", ()), ("logistic", ("--score", 0.4))])
 def test_a_ledger_takes_the_whole_plan(tmp_path, method, more):
     ledger = new_ledger(tmp_path / "l", 2, 1e-6)
     parts = found(*PLAN, "--method", method, *more)["parts"]

@@ -8,7 +8,6 @@ from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
 import dplasso
 from cli.conftest import charged_to, done, found, new_ledger, refused, run_command, said
-from dplasso.ledger import create_ledger
 
 
 def test_scores_are_scikit_learns(model, held_out):
@@ -55,7 +54,7 @@ def test_log_loss_stays_finite_at_certain_mistakes(tmp_path):
 def test_two_models_are_compared_on_the_same_rows(model, held_out, train, tmp_path):
     weak, ledger = tmp_path / "weak.npz", tmp_path / "team.ledger"
     done("fit", train, "--epsilon", 0.001, "--binarize", "--classes", "1,-1", "--model", weak)
-    create_ledger(ledger, 5.0, 1e-5)
+    new_ledger(ledger, 5.0, 1e-5)
     given = (model, held_out, "--epsilon", 2, "--against", weak)
     scores = found("evaluate", *given, "--ledger", ledger)
     assert (scores["better"], scores["metric"], scores["private"]) == ("a", "accuracy", True)
@@ -67,7 +66,7 @@ def test_two_models_are_compared_on_the_same_rows(model, held_out, train, tmp_pa
     refused(run_command("evaluate", *given[:2], "--against", weak), "--against", "--epsilon")
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "auc", "log_loss", "f1"])
+@pytest.mark.parametrize("metric", ["accuracy", "log_loss"])
 def test_a_private_score_tells_nothing_else(model, held_out, metric):
     given = ("evaluate", model, held_out, "--binarize", "--epsilon", 3, "--metric", metric)
     report = found(*given)

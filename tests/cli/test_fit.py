@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, save_npz
 from sklearn.datasets import load_svmlight_file
 
 import dplasso
-from cli.conftest import done, found, new_ledger, refused, said
+from cli.conftest import done, found, refused, said
 
 LASSO = ("--method", "lasso")
 VERTICES = ("--method", "frank-wolfe", "--n-iter", "8")
@@ -222,18 +222,3 @@ def test_a_model_that_cannot_be_written_leaves_nothing(run, train, tmp_path, mon
     monkeypatch.setattr("dplasso.cli.fit.write_model", fail)
     refused(run("fit", train, "--epsilon", "1", "--model", tmp_path / "m.npz"), "disk full")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("method", ["logistic", "lasso", "frank-wolfe"])
-def test_a_ledger_pays_for_every_method(fitted, run, tmp_path, method):
-    ledger, chosen = new_ledger(tmp_path / "team.ledger", 3, 1e-5), ("--method", method)
-    report = fitted(*chosen, "--ledger", ledger, "--model", tmp_path / "m.npz")
-    assert 0 < report["ledger"]["epsilon_left"] < 3
-    plan = ("ledger", "plan", ledger, *chosen)
-    left = found(*plan)
-    cost = dplasso.privacy_cost(1.0, method=method)
-    assert (left["method"], left["n_iter"]) == (method, cost.steps)
-    spend = ("ledger", "spend", ledger, *chosen, "--epsilon")
-    refused(run(*spend, left["epsilon"] * 1.001), "cannot pay for this fit")
-    done(*spend, left["epsilon"])
-    assert found(*plan)["epsilon"] < 0.1

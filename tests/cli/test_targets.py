@@ -32,9 +32,7 @@ def rows(tmp_path):
     "options",
     [
         ("--method", "logistic", "--max-weights", "3"),
-        ("--method", "logistic", "--classes", "3,2,1"),
         ("--method", "lasso", "--classes", "3,2,1"),
-        ("--method", "lasso", "--max-weights", "4"),
     ],
 )
 def test_classes(rows, tmp_path, options):

@@ -12,8 +12,14 @@ import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from dplasso import DPLassoClassifier, DPLogisticRegression, PublicEncoder, load
-from dplasso.errors import DataError, PrivacyLeakWarning
+from dplasso import (
+    DataError,
+    DPLassoClassifier,
+    DPLogisticRegression,
+    PrivacyLeakWarning,
+    PublicEncoder,
+    load,
+)
 from schemas import Bins, Categories, Hashed, Number, Schema, Text
 
 SCHEMA = Schema(

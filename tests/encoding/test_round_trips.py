@@ -1,10 +1,11 @@
 """Generated schemas and tables; evidence/assurance takes 1,000 of them."""
 
+import json
+
 from hypothesis import given, settings
 
+from cli.conftest import done
 from dplasso import PublicEncoder, open_store
-from dplasso.data.store import write_store
-from dplasso.encoding.files import encode_files
 from encoding.generated import arrow, tables, write
 from encoding.round_trips import SETTINGS, check_matrices, check_predictions, same
 
@@ -26,6 +27,7 @@ def test_raw_rows_are_predicted_as_encoded_ones(tmp_path_factory, found):
 def test_a_store_holds_the_same_matrix(tmp_path_factory, found):
     schema, columns = found
     folder = tmp_path_factory.mktemp("tables")
-    records = encode_files(write(folder / "t.csv", columns), schema)
-    store = write_store(records.source, folder / "s", memory=1 << 27, origin=records.origin)
-    same(PublicEncoder(schema).transform(arrow(columns)), open_store(store.path).X.tocsr())
+    (folder / "schema.json").write_text(json.dumps(schema.to_json()))
+    table = write(folder / "t.csv", columns)
+    done("convert", table, folder / "s", "--schema", folder / "schema.json")
+    same(PublicEncoder(schema).transform(arrow(columns)), open_store(folder / "s").X.tocsr())

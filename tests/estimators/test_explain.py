@@ -8,9 +8,14 @@ import pytest
 from evidence.matrices import matrix_source
 
 from cli.conftest import done, found, said
-from dplasso import DPLassoClassifier, DPLinearRegression, DPLogisticRegression, PublicEncoder
+from dplasso import (
+    DataError,
+    DPLassoClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+    PublicEncoder,
+)
 from dplasso.data.store import write_store
-from dplasso.errors import DataError
 from dplasso.estimators.margins import loss_of
 from schemas import Categories, Cross, Levels, Schema
 

@@ -33,9 +33,15 @@ from sklearn.preprocessing import (
 )
 
 import dplasso
-from dplasso import DPLassoClassifier, DPLinearRegression, DPLogisticRegression, PublicEncoder
+from dplasso import (
+    DataError,
+    DPLassoClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+    ModelFileError,
+    PublicEncoder,
+)
 from dplasso.encoding.origin import row_steps_from_json
-from dplasso.errors import DataError, ModelFileError
 from dplasso.estimators import record_wise as declarations
 from dplasso.estimators.record_wise import check_record_wise, rows_of
 from dplasso.model import read_model, write_model

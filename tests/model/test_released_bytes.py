@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from evidence.audit.replay import replay_state
+from sklearn.datasets import dump_svmlight_file
 
 from cli.conftest import run_command
 from dplasso import (
@@ -147,15 +148,6 @@ def test_other_releases_give_other_bytes(name, tmp_path):
         assert first[kind] != other[kind]
 
 
-def write_svmlight(path, X, y):
-    lines = []
-    for row, label in zip(X, y, strict=True):
-        columns = np.flatnonzero(row)
-        entries = " ".join(f"{j + 1}:{row[j]:.4g}" for j in columns)
-        lines.append(f"{label} {entries}\n")
-    path.write_text("".join(lines))
-
-
 @pytest.mark.parametrize("method", ["lasso", "logistic"])
 def test_what_fit_prints_is_the_same_or_marked(method, tmp_path, monkeypatch):
     pairs, found = neighbours(2), []
@@ -163,8 +155,8 @@ def test_what_fit_prints_is_the_same_or_marked(method, tmp_path, monkeypatch):
         folder = tmp_path / different
         folder.mkdir()
         monkeypatch.chdir(folder)
-        write_svmlight(folder / "rows.svm", *pairs[different])
-        write_svmlight(folder / "test.svm", *pairs[different])
+        for name in ("rows.svm", "test.svm"):
+            dump_svmlight_file(*pairs[different], name, zero_based=False)
         common = ["fit", "rows.svm", "--method", method, "--classes", "0,1", "--features"]
         common += [str(COLUMNS), "--epsilon", "2", "--seed", "3", "--test", "test.svm"]
         kept = ["--model", "m.npz", "--checkpoint", "c.npz"]

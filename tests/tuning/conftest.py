@@ -3,7 +3,7 @@
 import pytest
 from tests.tuning.models import NoisyShare
 
-from dplasso.ledger import create_ledger
+from cli.conftest import new_ledger
 
 
 @pytest.fixture(autouse=True)
@@ -15,5 +15,4 @@ def nothing_seen():
 @pytest.fixture
 def ledger(tmp_path):
     """Return a ledger with room for everything here."""
-    create_ledger(tmp_path / "l", 100.0, 1e-5)
-    return str(tmp_path / "l")
+    return str(new_ledger(tmp_path / "l", 100.0, 1e-5))

@@ -25,8 +25,13 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from dplasso import DPLassoClassifier, DPLinearRegression, DPLogisticRegression, private_score
-from dplasso.errors import DataError
+from dplasso import (
+    DataError,
+    DPLassoClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+    private_score,
+)
 from dplasso.tuning import estimates
 from dplasso.tuning.isolation import isolated
 

@@ -8,8 +8,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import dplasso
-from dplasso import DPLogisticRegression, Ledger, PrivateSearch, private_score
-from dplasso.errors import DataError
+from dplasso import DataError, DPLogisticRegression, Ledger, PrivateSearch, private_score
 
 RNG = np.random.default_rng(0)
 WORDS = ["calm", "clear", "dizzy", "fever"]

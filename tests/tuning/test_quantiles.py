@@ -14,6 +14,8 @@ from sklearn.pipeline import make_pipeline
 
 from cli.conftest import done, found, said
 from dplasso import (
+    BudgetError,
+    DataError,
     DPLassoClassifier,
     DPLinearRegression,
     DPLogisticRegression,
@@ -25,7 +27,6 @@ from dplasso import (
 from dplasso.cluster import ThreadEngine
 from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.data.store import write_store
-from dplasso.errors import BudgetError, DataError
 from dplasso.ledger import Ledger, create_ledger
 from dplasso.privacy.accounting import calibrate_mu, epsilon_of_rho, gaussian_delta
 from dplasso.tuning.quantiles import edges_budget, private_quantiles, quantile_grids

@@ -10,6 +10,8 @@ from tests.tuning.test_metrics import LETTERS, population
 from tests.tuning.test_metrics import Given as GivenTarget
 
 from dplasso import (
+    BudgetError,
+    DataError,
     DPLasso,
     DPLassoClassifier,
     DPLinearRegression,
@@ -19,7 +21,6 @@ from dplasso import (
     PrivateSearch,
     private_score,
 )
-from dplasso.errors import BudgetError, DataError
 from dplasso.ledger import create_ledger
 from dplasso.privacy.accounting import gaussian_delta
 from dplasso.privacy.randomness import random_stream
