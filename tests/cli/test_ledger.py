@@ -197,43 +197,6 @@ def test_naming(tmp_path):
     assert said("ledger", "show", path).startswith("visits: ")
 
 
-def test_spend_is_what_a_fit_would_have_spent(train, ledger, tmp_path):
-    other = tmp_path / "other"
-    new_ledger(other, 3.0, 1e-5)
-    done(*fit(train, other))
-    told = said(
-        "ledger", "spend", ledger, "--epsilon", "1", *FAST, "--purpose", "before the ledger"
-    )
-    assert "charged to 'visits'" in told
-    assert "of the budget" in told
-    (one,), (same,) = charged_to(ledger), charged_to(other)
-    # Draws are planned for at the most columns, and a fit of fewer makes fewer.
-    assert one.charge.rho == pytest.approx(same.charge.rho, rel=1e-3)
-    assert one.charge.purpose == "before the ledger"
-
-
-def test_a_resumed_fit_names_its_own_ledger(train, ledger, tmp_path):
-    kept, other = tmp_path / "kept", new_ledger(tmp_path / "other.ledger", 3, 1e-5)
-    model = tmp_path / "m.npz"
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("dplasso.cli.fit.write_model", None)
-        run_command(*fit(train, ledger, "--model", model, "--checkpoint", kept))
-    assert len(charged_to(ledger)) == 1
-    resumed = ("--checkpoint", kept, "--resume")
-    none = tmp_path / "none"
-    for options, words in (
-        (fit(train, other), f"error: {other} holds no entry of the fit in {kept}"),
-        (fit(train, none), f"error: there is no ledger {none}"),
-        (
-            ("fit", train, "--epsilon", 1, *FAST),
-            "a fit with the ledger that it was charged to, and this fit has none",
-        ),
-    ):
-        refused(run_command(*options, *resumed), words)
-    assert len(charged_to(ledger)) == 1
-    assert charged_to(other) == []
-
-
 def test_the_total_of_a_person_in_all_data_sets(train, held_out, tmp_path):
     path = tmp_path / "months.ledger"
     new_ledger(path, 1.5, 1e-5, "january")

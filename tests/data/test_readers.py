@@ -56,9 +56,9 @@ def test_any_records_in_any_blocks_and_files(tmp_path_factory, suffix, found, gr
 @pytest.fixture(scope="module")
 def large():
     rng = np.random.default_rng(1)
-    X = csr_array(sp.random_array((3000, 400), density=0.05, rng=rng, dtype=np.float32))
+    X = csr_array(sp.random_array((1000, 400), density=0.05, rng=rng, dtype=np.float32))
     X.sort_indices()
-    return X, rng.integers(0, 2, 3000)
+    return X, rng.integers(0, 2, 1000)
 
 
 @every_format
@@ -66,8 +66,8 @@ def test_memory_bounds_the_blocks(tmp_path, large, suffix, monkeypatch):
     monkeypatch.setattr("dplasso.data.svmlight._LEAST_TEXT", 2000)
     source = open_rows(write_rows(tmp_path / f"t{suffix}", *large))
     assert source.n_features == (400 if suffix == ".npz" else None)
-    blocks = list(source.blocks(100_000))
-    assert max(block.indices.nbytes + block.values.nbytes for block in blocks) <= 100_000
+    blocks = list(source.blocks(40_000))
+    assert max(block.indices.nbytes + block.values.nbytes for block in blocks) <= 40_000
     assert 3 < len(blocks) < 1200
     check_same(*gather(blocks, 400)[:2], *large)
 
@@ -75,10 +75,10 @@ def test_memory_bounds_the_blocks(tmp_path, large, suffix, monkeypatch):
 @of_numbered_columns
 def test_columns_are_declared_or_counted(tmp_path, large, suffix):
     path = write_rows(tmp_path / f"t{suffix}", *large)
-    assert gather_in_memory(open_rows(path))[0].shape == (3000, 400)
+    assert gather_in_memory(open_rows(path))[0].shape == (1000, 400)
     wide = open_rows(path, 500)
     assert (wide.n_features, wide.columns_declared) == (500, True)
-    assert gather_in_memory(wide)[0].shape == (3000, 500)
+    assert gather_in_memory(wide)[0].shape == (1000, 500)
     with pytest.raises(DataError, match=rf"t{suffix}.*declared"):
         list(open_rows(path, 10).blocks(1 << 20))
     with pytest.raises(DataError, match="n_features must be from 1"):

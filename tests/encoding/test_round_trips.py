@@ -10,7 +10,7 @@ from encoding.generated import arrow, tables, write
 from encoding.round_trips import SETTINGS, check_matrices, check_predictions, same
 
 
-@settings(SETTINGS, max_examples=50)
+@settings(SETTINGS, max_examples=30)
 @given(tables())
 def test_every_way_to_read_a_table_gives_the_same_matrix(tmp_path_factory, found):
     check_matrices(*found, tmp_path_factory.mktemp("tables"))

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import HashingVectorizer
 
@@ -74,6 +74,7 @@ def test_rows_are_those_of_scikit_learn(tmp_path, hashing):
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.jsonl", "t.csv.gz", "t.jsonl.gz"])
+@settings(max_examples=30)
 @given(
     texts=st.lists(
         st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1

@@ -35,8 +35,6 @@ from sklearn.preprocessing import (
 import dplasso
 from dplasso import (
     DataError,
-    DPLassoClassifier,
-    DPLinearRegression,
     DPLogisticRegression,
     ModelFileError,
     PublicEncoder,
@@ -250,17 +248,6 @@ class TestFile:
         assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "m.npz").read_bytes()
         same = [top.index.tolist() for top in map(dplasso.top_features, (pipeline, read))]
         assert same[0] == same[1]
-
-    def test_every_estimator(self, tmp_path):
-        for last in (
-            DPLassoClassifier(20.0, random_state=0),
-            DPLinearRegression(20.0, target_bounds=(0, 1), random_state=0),
-        ):
-            pipeline = make_pipeline(counts(), last).fit(TEXTS, np.equal(LABELS, "yes") * 1.0)
-            dplasso.save(pipeline, tmp_path / "m.npz")
-            read = dplasso.load(tmp_path / "m.npz")
-            np.testing.assert_array_equal(read.predict(TEXTS), pipeline.predict(TEXTS))
-            assert read[-1].privacy_ == last.privacy_
 
     def test_words_of_a_vocabulary_are_named(self, tmp_path):
         pipeline = make_pipeline(counts(), model()).fit(TEXTS, LABELS)

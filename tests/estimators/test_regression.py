@@ -65,14 +65,3 @@ def test_the_statement_names_the_interval(kind, data):
     assert "the interval of the targets (10 to 50; targets outside were clipped" in statement.text()
     with pytest.raises(ValueError, match="either classes or an interval"):
         PrivacyStatement.from_dict(json.loads(statement.to_json()) | {"n_classes": 2})
-
-
-@each_regression
-def test_the_table_of_weights_is_in_the_target_s_unit(kind, data):
-    model = fitted(kind, data, 5.0)
-    (row,) = model.top_features(1).rows()
-    assert row["weight"] == model.weights(dense=True)[row["column"]]
-    columns = model.model_.linear.columns
-    place = np.searchsorted(columns, row["column"]) if columns.size else row["column"]
-    assert row["standard_error"] == model.coef_standard_error_[place]
-    assert "numbers from 10 to 50" in model._repr_html_inner()
