@@ -7,14 +7,13 @@ and numbered by a formula, so no column depends on any record.
 
 from importlib.resources import as_file, files
 from itertools import combinations
-from math import comb
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dplasso.data.formats import Dataset, read_data
+from dplasso.encoding.contract import indicators
 
 _FILES = {"train": "a9a.svm.gz", "test": "a9a_t.svm.gz"}
 # fmt: off
@@ -69,29 +68,22 @@ _SIZES = np.array([len(values) for values in ATTRIBUTES.values()], np.int64)
 _FIRST = np.concatenate(([0], np.cumsum(_SIZES)[:-1]))
 _ATTRIBUTE = np.repeat(np.arange(_SIZES.size), _SIZES)
 _MAX_ORDER = 3
+# The attributes of each block of crosses, and its first column.
+_BLOCKS = [
+    pick for order in range(1, _MAX_ORDER + 1) for pick in combinations(range(_SIZES.size), order)
+]
+_STARTS = np.cumsum([0, *(np.prod(_SIZES[list(pick)]) for pick in _BLOCKS)])
 
 
-def _cross_blocks() -> tuple[list[tuple[int, ...]], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the attributes of each block of crosses, its first column, and these as a table."""
-    n = _SIZES.size
-    blocks = [pick for order in range(1, _MAX_ORDER + 1) for pick in combinations(range(n), order)]
-    lengths = [int(np.prod(_SIZES[list(pick)])) for pick in blocks]
-    starts = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-    table = np.full((n + 1, n + 1, n + 1), -1, np.int64)
-    for start, pick in zip(starts[:-1].tolist(), blocks, strict=True):
-        table[tuple(pick) + (n,) * (_MAX_ORDER - len(pick))] = start
-    return blocks, starts, table
-
-
-_BLOCKS, _STARTS, _TABLE = _cross_blocks()
+def _blocks(order: int) -> list[tuple[int, ...]]:
+    if order not in range(1, _MAX_ORDER + 1):
+        raise ValueError(f"order must be 1, 2 or 3, not {order!r}")
+    return [pick for pick in _BLOCKS if len(pick) <= order]
 
 
 def n_crosses(order: int = 3) -> int:
     """Return the number of crosses of up to `order` attributes: 123, 6,478 or 193,681."""
-    if order not in range(1, _MAX_ORDER + 1):
-        raise ValueError(f"order must be 1, 2 or 3, not {order!r}")
-    last = max(k for k, pick in enumerate(_BLOCKS) if len(pick) == order)
-    return int(_STARTS[last + 1])
+    return int(_STARTS[len(_blocks(order))])
 
 
 def load_adult(part: Literal["train", "test"] = "train") -> Dataset:
@@ -114,47 +106,29 @@ def crosses(X: csr_array, order: int = 3) -> csr_array:
     `X` comes from `load_adult`; anything but zeros and ones, or two columns of an attribute, raises
     `ValueError`.
     """
-    n_columns = n_crosses(order)
-    X = csr_array(X)
+    blocks, n_columns = _blocks(order), n_crosses(order)
+    X = csr_array(X, copy=True)
     if X.shape[1] != N_FEATURES:
         raise ValueError(f"X has {X.shape[1]} columns, UCI Adult has {N_FEATURES}")
     if not np.isin(X.data, (0, 1)).all():
         raise ValueError("X must hold zeros and ones only")
-    if not (X.has_canonical_format and X.data.all()):
-        X = X.copy()
-        X.sum_duplicates()
-        X.eliminate_zeros()
-    attribute = _ATTRIBUTE[X.indices]
-    repeated = np.flatnonzero(attribute[1:] == attribute[:-1]) + 1
-    repeated = np.setdiff1d(repeated, X.indptr)
-    if repeated.size:
-        row = int(np.searchsorted(X.indptr, repeated[0], side="right")) - 1
-        raise ValueError(f"row {row} has two values of {list(ATTRIBUTES)[attribute[repeated[0]]]}")
-    counts = np.diff(X.indptr)
-    n_picks = [sum(comb(n, size) for size in range(1, order + 1)) for n in range(_SIZES.size + 1)]
-    indptr = np.concatenate(([0], np.cumsum(np.array(n_picks)[counts])))
-    indices = np.empty(indptr[-1], np.int32 if indptr[-1] < 2**31 else np.int64)
-    # Rows with as many columns have the same picks of these, which are ascending like the crosses.
-    for count in np.unique(counts).tolist():
-        rows = np.flatnonzero(counts == count)
-        columns = X.indices[X.indptr[rows] + np.arange(count)[:, np.newaxis]]
-        picks = (pick for size in range(1, order + 1) for pick in combinations(columns, size))
-        for place, pick in enumerate(picks):
-            indices[indptr[rows] + place] = _numbers_of_crosses(pick)
-    ones = np.ones(indices.size, np.float32)
-    result = csr_array((ones, indices, indptr.astype(indices.dtype)), shape=(X.shape[0], n_columns))
-    result.has_canonical_format = True
-    return result
-
-
-def _numbers_of_crosses(pick: tuple[NDArray[Any], ...]) -> NDArray[np.int64]:
-    """Return the number of the cross of some columns in each row."""
-    attributes = [_ATTRIBUTE[columns] for columns in pick]
-    number: Any = 0
-    for attribute, columns in zip(attributes, pick, strict=True):
-        number = number * _SIZES[attribute] + columns - _FIRST[attribute]
-    starts = _TABLE[(*attributes, *[_SIZES.size] * (_MAX_ORDER - len(pick)))]
-    return np.asarray(starts + number)
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    rows, attributes = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), _ATTRIBUTE[X.indices]
+    # Of each row, the number of the value of each attribute; -1 for none.
+    values = np.full((X.shape[0], _SIZES.size), -1)
+    values[rows, attributes] = X.indices - _FIRST[attributes]
+    places = rows * _SIZES.size + attributes
+    twice = np.bincount(places, minlength=1) > 1
+    if twice.any():
+        row, attribute = divmod(int(twice.argmax()), _SIZES.size)
+        raise ValueError(f"row {row} has two values of {list(ATTRIBUTES)[attribute]}")
+    numbers = np.empty((X.shape[0], len(blocks)), np.int32)
+    for block, pick in enumerate(blocks):
+        own = values[:, pick]
+        crossed = np.ravel_multi_index([*own.T], _SIZES[list(pick)], mode="clip")
+        numbers[:, block] = np.where((own < 0).any(axis=1), -1, _STARTS[block] + crossed)
+    return indicators(numbers, n_columns)
 
 
 def cross_name(column: int) -> str:
@@ -162,9 +136,7 @@ def cross_name(column: int) -> str:
     if not 0 <= column < _STARTS[-1]:
         raise ValueError(f"column must be from 0 to {_STARTS[-1] - 1}, not {column}")
     block = int(np.searchsorted(_STARTS, column, side="right")) - 1
-    rest = int(column - _STARTS[block])
-    names = []
-    for attribute in reversed(_BLOCKS[block]):
-        rest, value = divmod(rest, int(_SIZES[attribute]))
-        names.append(FEATURE_NAMES[_FIRST[attribute] + value])
-    return " & ".join(reversed(names))
+    pick = _BLOCKS[block]
+    values = np.unravel_index(column - _STARTS[block], _SIZES[list(pick)])
+    names = (FEATURE_NAMES[_FIRST[k] + value] for k, value in zip(pick, values, strict=True))
+    return " & ".join(names)

@@ -33,7 +33,8 @@ def indicators(codes: Codes, width: int) -> csr_array:
 
     `codes`, shape (N,) or (N, k): those of a row ascend.
     """
-    codes = codes.reshape(len(codes), -1).astype(np.int32 if width <= INT32_MAX else np.int64)
+    kind = np.int32 if width <= INT32_MAX else np.int64
+    codes = codes.reshape(len(codes), -1).astype(kind, copy=False)
     held = codes >= 0
     starts = np.zeros(len(codes) + 1, codes.dtype)
     np.cumsum(held.sum(axis=1), out=starts[1:])
