@@ -6,7 +6,7 @@ search (Ding et al. 2018, Tramer et al. 2022).
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,28 +71,22 @@ class Runs:
         return [row.tobytes() for row in whole]
 
 
-def counter(progress: Progress | None, total: int) -> Callable[[int], None]:
-    """Return a function that counts fits and reports the progress."""
-    done = 0
-
-    def count(fits: int) -> None:
-        nonlocal done
-        done += fits
-        if progress is not None and (done % 64 == 0 or done == total):
-            progress(done, total)
-
-    return count
+def released(
+    fit: Callable[[Data], Any], data: Sequence[Data], runs: int, progress: Progress | None = None
+) -> Iterator[Any]:
+    """Yield what many fits release, on one data set after another."""
+    for place, own in enumerate(data):
+        for run in range(runs):
+            yield fit(own)
+            if progress is not None:
+                progress(place * runs + run + 1, len(data) * runs)
 
 
-def collect(fit: Fit, data: Data, runs: int, count: Callable[[int], None] | None = None) -> Runs:
-    """Fit many times, at least once; `count` is called after each fit."""
-    steps = []
-    for _ in range(runs):
-        release = fit(data)
-        steps.append(np.array([release.vertex, release.sign], dtype=np.int64))
-        if count is not None:
-            count(1)
-    return Runs(*np.stack(steps, axis=1))
+def collect(fit: Fit, data: Sequence[Data], runs: int, progress: Progress | None) -> list[Runs]:
+    """Return the vertices of many fits on each of some data sets."""
+    steps = [[each.vertex, each.sign] for each in released(fit, data, runs, progress)]
+    whole = np.array(steps, dtype=np.int64).reshape(len(data), runs, 2, -1)
+    return [Runs(own[:, 0], own[:, 1]) for own in whole]
 
 
 def build_scores(one: Runs, other: Runs) -> list[Callable[[Runs], NDArray[Any]]]:
@@ -157,7 +151,7 @@ def audit_canary(
     progress: Progress | None = None,
 ) -> Finding:
     """Bound a fit's epsilon from below by a canary, in at least 8 runs on each neighbour."""
-    one, other = _both(target, runs, progress)
+    one, other = collect(target.fit, canary_pair(target.claim), runs, progress)
     quarter, half = runs // 4, runs // 2
     scores = build_scores(one.part(0, quarter), other.part(0, quarter))
     scored = [
@@ -224,7 +218,7 @@ def audit_canary_step(
     Unlike audits of whole fits, this one notices a factor of 2 in the sensitivity.
     """
     claim = target.claim
-    one, other = _both(target, runs, progress)
+    one, other = collect(target.fit, canary_pair(claim), runs, progress)
     half = runs // 2
     best = (-1.0, -1, 1)
     # What the first step may have released; -1 asks about the first step itself.
@@ -270,7 +264,7 @@ def audit_repeats(
     if chance > false_alarm:
         raise ValueError(f"{steps} steps are too few to tell {runs} releases apart; take more.")
     blank = make_data(np.zeros((2, _BLANK_COLUMNS)), np.array([0, 1]))
-    releases = collect(target.fit, blank, runs, counter(progress, runs))
+    (releases,) = collect(target.fit, [blank], runs, progress)
     distinct = len(set(releases.names()))
     return finding(
         target.claim,
@@ -285,12 +279,6 @@ def audit_repeats(
         ),
         figures={"runs": runs, "distinct": distinct, "p_value_of_one_repeat": chance},
     )
-
-
-def _both(target: Target, runs: int, progress: Progress | None) -> tuple[Runs, Runs]:
-    count = counter(progress, 2 * runs)
-    one, other = canary_pair(target.claim)
-    return collect(target.fit, one, runs, count), collect(target.fit, other, runs, count)
 
 
 def _last_step(

@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from dplasso.audit.black_box import CANARY, audit_canary, audit_canary_step, audit_repeats, compare
+from dplasso.audit.black_box import (
+    CANARY,
+    audit_canary,
+    audit_canary_step,
+    audit_repeats,
+    compare,
+    released,
+)
 from dplasso.audit.claims import Claim, Data, Report, Target, canary_pair, claim_of
 from dplasso.errors import ParameterError, PrivacyLeakWarning
 from dplasso.estimators.classifiers import DPLassoClassifier, DPLogisticRegression
@@ -135,14 +142,8 @@ def audit_weights(
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
     """Bound epsilon from below by the weight of a canary's own column; at least 8 runs."""
-    weights = np.empty((2, runs))
-    for place, data in enumerate(canary_pair(claim)):
-        for run in range(runs):
-            weights[place, run] = fit(data)[CANARY]
-            if progress is not None:
-                progress(place * runs + run + 1, 2 * runs)
+    weights = [fitted[CANARY] for fitted in released(fit, canary_pair(claim), runs, progress)]
+    pairs = [(np.array(weights[:runs]), np.array(weights[runs:]))]
     name = "canary: noisy gradients"
-    attack = compare(
-        claim, [(weights[0], weights[1])], ("weight",), false_alarm, (runs, runs // 2), name
-    )
+    attack = compare(claim, pairs, ("weight",), false_alarm, (runs, runs // 2), name)
     return Report(claim, (attack,))
