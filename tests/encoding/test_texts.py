@@ -142,7 +142,7 @@ def test_labels(tmp_path, labels, expected, memory):
     [
         ("bad.csv", "", "is empty"),
         ("bad.csv", "body,label\n", "no column 'y'; there are 'body', 'label'"),
-        ("bad.csv", "body,y,y\n", "columns 2 and 3 of the first line have the same name"),
+        ("bad.csv", "body,y,y\n", "more than one column 'y'"),
         ("bad.csv", "body,y\nfine,1\nshort\n", "line 3 has 1 fields, but the header has 2"),
         ("bad.csv", 'body,y\n"two\nlines",1\na,b,c\n', "line 4 has 3 fields, but the header has 2"),
         ("bad.csv", 'body,y\nfine,1\n"open,1\nmore,0\n', "record from line 3 on: .* quote"),

@@ -28,6 +28,7 @@ from dplasso import (
     load,
 )
 from dplasso.data.store import write_store
+from dplasso.fit.records import local_records
 from dplasso.ledger import affords, charge_of, create_ledger
 from dplasso.privacy.randomness import random_stream
 from dplasso.tuning import search as search_module
@@ -107,9 +108,10 @@ def test_the_number_of_tries_is_drawn_anew_by_its_law():
 def test_every_candidate_uses_what_a_try_may_cost(estimator, grid):
     epsilon = 0.3
     cost = search_cost(epsilon, 1e-6, tries_of(3), draw_variation=1e-12)
+    rows = local_records(estimator, X, Y)
     for candidate in list_candidates(estimator, grid, 1e-6):
-        give_epsilon(candidate.estimator, cost.try_rho, 1e-6)
-        spent, _ = cost_of_try(candidate.estimator, None)
+        give_epsilon(candidate.estimator, cost.try_rho, 1e-6, rows)
+        spent, _ = cost_of_try(candidate.estimator, rows)
         assert 0.999 * cost.try_rho < spent <= cost.try_rho
         assert 0 < candidate.estimator.epsilon < epsilon
 

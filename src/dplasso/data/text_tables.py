@@ -175,16 +175,12 @@ def _csv_rows(
 
 
 def _places(path: Path, names: Sequence[str], columns: Sequence[str]) -> list[int]:
-    first: dict[str, int] = {}
-    again: dict[str, int] = {}
-    for number, name in enumerate(names):
-        (again if name in first else first).setdefault(name, number)
     # A first line with none of the names may be a record, so the message must not quote it.
-    is_header = {alike(name) for name in names} & {alike(name) for name in columns}
+    if {alike(name) for name in names} & {alike(name) for name in columns}:
+        check_columns(names, columns, f"{path}:")
+    places = {name: place for place, name in enumerate(names)}
     for name in columns:
-        if name not in first and is_header:
-            check_columns(names, columns, f"{path}:")
-        if name not in first:
+        if name not in places:
             cut = len(names) == 1 and any(mark in names[0] for mark in ",;|\t")
             cure = "set the mark between its fields with --delimiter"
             if not cut:
@@ -192,12 +188,7 @@ def _places(path: Path, names: Sequence[str], columns: Sequence[str]) -> list[in
             raise DataError(
                 f"{path}: no column {name!r} among the {len(names)} of the first line; {cure}"
             )
-        if name in again:
-            raise DataError(
-                f"{path}: columns {first[name] + 1} and {again[name] + 1} of the first line have "
-                "the same name"
-            )
-    return [first[name] for name in columns]
+    return [places[name] for name in columns]
 
 
 def _json_rows(lines: _Lines, columns: Sequence[str]) -> Iterator[tuple[list[Any], int]]:

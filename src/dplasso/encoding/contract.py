@@ -28,7 +28,7 @@ CodedOf = Callable[[str], "Coded"]
 """Returns the part that encodes a column for a cross."""
 
 
-def indicators(codes: Codes, width: int) -> csr_array:
+def indicators(codes: NDArray[np.signedinteger[Any]], width: int) -> csr_array:
     """Return rows with a 1 in the column of each code, none for -1.
 
     `codes`, shape (N,) or (N, k): those of a row ascend.

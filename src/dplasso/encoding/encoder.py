@@ -15,7 +15,7 @@ from dplasso.data.store import Store
 from dplasso.data.table_batches import check_columns
 from dplasso.encoding.contract import as_arrow
 from dplasso.encoding.files import need_pyarrow
-from dplasso.encoding.origin import Origin, with_origin
+from dplasso.encoding.origin import Origin, check_same_origin, origin_of, with_origin
 from dplasso.encoding.schema import Schema, encode, read_schema, schema_from_json
 from dplasso.errors import DataError, PrivacyLeakWarning
 
@@ -231,14 +231,20 @@ def arrow_table(X: Any, columns: list[str] | None = None) -> Any:
     )
 
 
-def _encoded(schema: Schema, table: Any, first: int) -> RowBlock:
-    import pyarrow as pa
+def encoded_alike(X: Any, origin: Origin | None, name: str = "X") -> Any:
+    """Encode a table as rows of this origin were; refuse rows that were encoded differently."""
+    if origin is not None and origin.schema is not None and is_frame(X):
+        X = PublicEncoder(origin.schema).transform(X)
+        if origin.binarize:
+            X.data[:] = 1  # no entry is 0
+        return X
+    check_same_origin(origin, origin_of(X), name)
+    return X
 
-    piece = table.slice(first, _ROWS_AT_ONCE)
-    columns = {}
-    for name in schema.columns:
-        chunks = piece.column(name).unify_dictionaries().chunks
-        columns[name] = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
+
+def _encoded(schema: Schema, table: Any, first: int) -> RowBlock:
+    piece = table.slice(first, _ROWS_AT_ONCE).unify_dictionaries()
+    columns = {name: piece.column(name).combine_chunks() for name in schema.columns}
 
     def where(column: str, row: int | None) -> str:
         at = f"column {column!r}"

@@ -250,8 +250,8 @@ def _levels(name: str, numbers: NDArray[np.float64], *, whole: bool) -> Levels:
     low, high, sizes = float(numbers.min()), float(numbers.max()), np.abs(numbers[numbers != 0])
     few, middle, most = np.quantile(sizes, (0.01, 0.5, 0.99)).tolist()
     if most / few >= _WIDE and most / middle >= _SKEWED:
-        low = 0.0 if low >= 0 else -_round_up(-low)
-        high = 0.0 if high <= 0 else _round_up(high)
+        low = 0.0 if low >= 0 else -round_up(-low)
+        high = 0.0 if high <= 0 else round_up(high)
         return Levels(name, low, high, _RESOLUTIONS, "signed-log")
     edges = _steps(*np.quantile(numbers, (0.01, 0.99)).tolist())
     if len(edges) == 1:
@@ -262,7 +262,7 @@ def _levels(name: str, numbers: NDArray[np.float64], *, whole: bool) -> Levels:
     return Levels(name, edges[0], edges[-1], levels)
 
 
-def _round_up(number: float) -> float:
+def round_up(number: float) -> float:
     """Round up to 1, 2 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(number))
     return next(power * digit for digit in (1, 2, 5, 10) if power * digit >= number)
@@ -270,9 +270,7 @@ def _round_up(number: float) -> float:
 
 def _steps(low: float, high: float, least: float = 1e-300) -> tuple[float, ...]:
     """Return edges from below `low` to above `high` at a step of 1, 2 or 5 times 10^k."""
-    width = max((high - low) / _EDGES, abs(high) * 1e-7, least)
-    power = 10.0 ** math.floor(math.log10(width))
-    step = next(power * digit for digit in (1, 2, 5, 10) if power * digit >= width * 0.999)
+    step = round_up(0.999 * max((high - low) / _EDGES, abs(high) * 1e-7, least))
     first, last = math.floor(low / step), math.ceil(high / step)
     return tuple(float(f"{k * step:.12g}") for k in range(first, last + 1))
 

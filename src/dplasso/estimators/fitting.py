@@ -14,7 +14,6 @@ from scipy.sparse import coo_array, csr_array
 
 from dplasso.cluster import Engine
 from dplasso.errors import PrivacyLeakWarning
-from dplasso.fit.descent import GradientDescent
 from dplasso.fit.method import Method
 from dplasso.fit.records import Records, checked_weights, local_records
 from dplasso.fit.run import Hooks, run
@@ -120,8 +119,7 @@ def check_columns_fit(estimator: Any, n_features: int) -> None:
 
     An allocation may succeed without enough memory, and its use then ends the process.
     """
-    # The estimator of a search may be a third-party one.
-    each = getattr(estimator, "_method", GradientDescent).column_bytes
+    each = estimator._method.column_bytes
     try:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):

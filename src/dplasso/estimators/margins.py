@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.data.store import check_entries
-from dplasso.encoding.encoder import PublicEncoder, is_frame
-from dplasso.encoding.origin import check_same_origin, origin_of
+from dplasso.encoding.encoder import encoded_alike
 from dplasso.errors import DataError, ParameterError
 from dplasso.fit.records import store_of, validated
 from dplasso.fit.task import Labels, Task
@@ -41,7 +40,7 @@ def margins(fitted: Any, X: Any) -> NDArray[np.float64]:
     """Compute the margins of rows, shape (N,), or (N, K) for K > 2 classes."""
     check_is_fitted(fitted, "coef_")
     with thread_pool(count_threads(fitted.n_jobs)) as threads:
-        rows, weights, factor = read_rows(fitted, encoded(fitted, X), threads)
+        rows, weights, factor = read_rows(fitted, X, threads)
         return unit_row_margins(rows, weights, factor, fitted.intercept_, threads)
 
 
@@ -49,6 +48,7 @@ def read_rows(
     fitted: Any, X: Any, threads: Threads
 ) -> tuple[Compressed, NDArray[np.float64], NDArray[np.float64]]:
     """Return the rows and weights of the columns that the model uses, and the rows' factors."""
+    X = encoded_alike(X, fitted.model_.origin)
     scaling, bound = reading_for(fitted.model_)
     kept, store = scaling.kept, store_of(X)
     weights = _weights(fitted.coef_, kept)
@@ -84,18 +84,6 @@ def _weights(coefficients: Any, kept: NDArray[np.integer]) -> NDArray[np.float64
         dense = np.zeros((coefficients.shape[0], kept.size))
         dense[entries.row, np.searchsorted(kept, entries.col)] = entries.data
     return dense[0] if dense.shape[0] == 1 else np.ascontiguousarray(dense.T)
-
-
-def encoded(fitted: Any, X: Any) -> Any:
-    """Encode a table by the model's schema; refuse rows that were encoded differently."""
-    origin = fitted.model_.origin
-    if origin is not None and origin.schema is not None and is_frame(X):
-        X = PublicEncoder(origin.schema).transform(X)
-        if origin.binarize:
-            X.data[:] = 1  # no entry is 0
-        return X
-    check_same_origin(origin, origin_of(X))
-    return X
 
 
 _SHOWN = 8
@@ -177,7 +165,6 @@ def explain(fitted: Any, X: Any, label: Any = None) -> list[Explanation]:
     check_is_fitted(fitted, "coef_")
     if store_of(X) is not None:
         raise DataError("rows of a store cannot be explained; pass rows as a table or a matrix")
-    X = encoded(fitted, X)
     with thread_pool(count_threads(fitted.n_jobs)) as threads:
         rows, weights, factor = read_rows(fitted, X, threads)
     weights = weights.reshape(len(weights), -1)

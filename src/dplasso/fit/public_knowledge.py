@@ -13,12 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from dplasso.data.store import Store
-from dplasso.encoding.encoder import PublicEncoder, is_frame
-from dplasso.encoding.origin import check_same_origin, is_named, origin_of
+from dplasso.encoding.encoder import encoded_alike, is_frame
+from dplasso.encoding.origin import is_named
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError, ParameterError, ParameterTypeError, shown
 from dplasso.fit.public_model import PublicModel, existing, read_prior
-from dplasso.fit.records import LocalRecords, local_records, store_of
+from dplasso.fit.records import LocalRecords, local_records
 from dplasso.fit.task import Task
 from dplasso.gradient_descent.schedule import CONSTANT
 from dplasso.matrix.compressed import checked, compress
@@ -288,13 +288,8 @@ def public_matrix(public_rows: Any, records: Any) -> Any:
 
 def _encoded(public_rows: Any, records: LocalRecords) -> Any:
     """Return public rows as a matrix, a table encoded as the records were."""
-    origin, names = records.origin, records.feature_names
-    if is_frame(public_rows):
-        if origin is not None and origin.schema is not None:
-            encoded = PublicEncoder(origin.schema).transform(public_rows)
-            if origin.binarize:
-                encoded.data[:] = 1  # no entry is 0
-            return encoded
+    names = records.feature_names
+    if is_frame(public_rows) and getattr(records.origin, "schema", None) is None:
         own = [str(name) for name in public_rows.columns]
         if names is not None and own != [str(name) for name in names]:
             raise DataError(
@@ -302,8 +297,7 @@ def _encoded(public_rows: Any, records: LocalRecords) -> Any:
                 advice="give the same columns in the same order",
             )
         return np.asarray(public_rows, dtype=np.float64)
-    check_same_origin(origin, origin_of(public_rows), "`public_rows`")
-    store = store_of(public_rows)
-    if isinstance(store, Store):
-        return store.X.tocsr()
-    return public_rows if hasattr(public_rows, "shape") else np.asarray(public_rows)
+    rows = encoded_alike(public_rows, records.origin, "`public_rows`")
+    if isinstance(rows, Store):
+        return rows.tocsr()
+    return rows if hasattr(rows, "shape") else np.asarray(rows)

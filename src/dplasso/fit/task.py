@@ -114,6 +114,10 @@ class Task:
         return LogisticRegression(max_iter=1_000), "C", "neg_log_loss"
 
     def plain_labels(self, y: NDArray[Any]) -> NDArray[Any]:
+        kinds = {self.classes.dtype.kind, y.dtype.kind}
+        if "b" in kinds <= set("biuf") and np.isin(y, self.classes).all():
+            # 0 and 1 are the same labels as False and True.
+            y = y.astype(self.classes.dtype)
         theirs, ours = np.unique(y).tolist(), self.classes.tolist()
         if len(theirs) < 2 or set(map(text_of, theirs)) != set(map(text_of, ours)):
             raise DataError(

@@ -174,12 +174,10 @@ def _part(inputs: LocalRecords, rows: NDArray[np.intp]) -> LocalRecords:
     return replace(inputs, within=within, by_person=True)
 
 
-def cost_of_try(estimator: Any, records: LocalRecords | None) -> tuple[float, float]:
+def cost_of_try(estimator: Any, records: LocalRecords) -> tuple[float, float]:
     """Return the zCDP of a fit, and the total variation of its draws from the accounted ones."""
     method = method_of(estimator)
-    budget = method.cost()
-    if records is not None:
-        budget = method.budget(method.targets.task(records), records.shape[1])
+    budget = method.budget(method.targets.task(records), records.shape[1])
     if budget.leak:
         raise ValueError(f"a fit with {estimator!r} is not private, so it cannot be in a search")
     # The fit's sampling delta is the variation times 1 + e^x for some x >= 0, so at least 2.
@@ -204,9 +202,7 @@ def fix_starts(candidates: list[Candidate], records: LocalRecords) -> str:
     return ", or ".join(filter(None, descriptions))
 
 
-def give_epsilon(
-    estimator: Any, rho: float, delta: float, records: LocalRecords | None = None
-) -> None:
+def give_epsilon(estimator: Any, rho: float, delta: float, records: LocalRecords) -> None:
     """Set the largest epsilon with which a fit of an estimator costs at most `rho` (zCDP)."""
 
     def cost(epsilon: float) -> float:

@@ -20,6 +20,7 @@ from dplasso.encoding.encoder import PublicEncoder
 from dplasso.encoding.levels import Levels
 from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import ReleasedEdges, Schema
+from dplasso.encoding.suggest import round_up
 from dplasso.errors import DataError, ParameterError
 from dplasso.fit.records import person_numbers, rows_within_limit
 from dplasso.ledger import Ledger, charged, check_affordable, checked_ledger
@@ -204,9 +205,7 @@ def quantile_grids(schema: Schema, bounds: Bounds) -> Schema:
 
 def _grid(low: float, high: float) -> tuple[float, ...]:
     """Return the edges of cells at steps of 1, 2 or 5 times 10^k, with finer cells near zero."""
-    width = (high - low) / _CELLS
-    power = 10.0 ** math.floor(math.log10(width))
-    step = next(power * digit for digit in (1, 2, 5, 10) if power * digit >= width * 0.999)
+    step = round_up(0.999 * (high - low) / _CELLS)
     places = {k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)}
     fine = {digit * step * 10.0**-decade for digit in _STEPS for decade in range(-1, _DECADES)}
     whole = low == int(low) and high == int(high) and step >= 1.0

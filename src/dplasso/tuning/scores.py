@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dplasso.data.labels import encode_targets, label_matrix, refuse_strange
-from dplasso.errors import DataError, ParameterError
+from dplasso.errors import DataError, ParameterError, ParameterTypeError, shown
 from dplasso.estimators.record_wise import last_step
 from dplasso.fit.method import checked_target_bounds
 from dplasso.fit.records import LocalRecords, local_records
@@ -192,6 +192,11 @@ def to_score(
     allowed: tuple[str, ...] = tuple(METRICS),
 ) -> Scored:
     """Check a model, rows and a metric; None for the default of the target among `allowed`."""
+    if not hasattr(model, "predict"):
+        raise ParameterTypeError(
+            f"only a fitted model can be scored, got {shown(model)}",
+            advice="read a model file with dplasso.load",
+        )
     whole, raw = model, X
     model, X = last_step(model, X)
     labels = getattr(model, "classes_", None)

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from dplasso.errors import DataError, ParameterError
+from dplasso.data.labels import classes_of
+from dplasso.errors import ParameterError
 from dplasso.estimators.fitting import method_of
 from dplasso.fit.records import LocalRecords
 from dplasso.ledger import Ledger, charged, check_affordable, checked_ledger, data_fingerprint
@@ -244,12 +245,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
 
 def _declare_classes(candidates: list[Candidate], y: NDArray[Any]) -> NDArray[Any]:
     """Set the same classes for every try: the declared ones, or those of all rows."""
-    declared = candidates[0].estimator.classes
-    classes = np.asarray(declared)
-    if declared is None:
-        classes = np.unique(y) if y.ndim == 1 else np.arange(y.shape[1])
-    if classes.size < 2:
-        raise DataError("`y` holds only one class; declare all classes with `classes`")
+    labels = y if y.ndim == 1 else np.arange(y.shape[1])
+    classes = classes_of(labels, candidates[0].estimator.classes)
     for candidate in candidates:
         candidate.estimator.set_params(classes=classes.tolist())
     return classes
