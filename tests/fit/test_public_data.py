@@ -108,6 +108,17 @@ def test_rows_in_a_frame_are_matched_by_name_and_a_store_is_read(tmp_path):
     assert read.model_.prior.digest == same.model_.prior.digest
 
 
+@pytest.mark.parametrize("kinds", [(bool, int), (int, bool), (bool, float)])
+def test_zero_and_one_stand_for_false_and_true(kinds):
+    private, public = (
+        (rows, (y == "yes").astype(kind))
+        for (rows, y), kind in zip((PRIVATE, PUBLIC), kinds, strict=True)
+    )
+    classes = np.array([False, True]).astype(kinds[0])
+    model = fitted("logistic", *private, classes=classes, public_data=public)
+    assert "trained on" in model.privacy_.prior
+
+
 def test_very_few_rows_do():
     few = [0, 1, *np.flatnonzero(PUBLIC[1] != PUBLIC[1][0])[:1]]
     model = fitted("logistic", *PRIVATE, public_data=(PUBLIC[0][few], PUBLIC[1][few]))

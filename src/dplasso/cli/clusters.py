@@ -70,8 +70,8 @@ class Stores:
 
 def read_partitions(
     data: Sequence[str], reading: ReadingOptions, n_features: int | None
-) -> tuple[Dataset, list[str]]:
-    """Open stores, patterns, folders and addresses of stores as one data set; return their places.
+) -> Dataset:
+    """Open stores, patterns, folders and addresses of stores as one data set.
 
     The workers compare the columns of all stores.
     """
@@ -100,4 +100,4 @@ def read_partitions(
         )
     labels = np.concatenate([store.y for store in stores])
     rows = Stores(places, (len(labels), columns), sum(store.nnz for store in stores))
-    return Dataset(with_origin(rows, origin_of(stores[0])), labels, f"{len(places)} stores"), places
+    return Dataset(with_origin(rows, origin_of(stores[0])), labels, f"{len(places)} stores")

@@ -192,7 +192,8 @@ def _trained(
         train = reading.read(files, bars, wanted.features, schema, person_column=person)
         rows, labels = train.X, train.y
     else:
-        train, rows = read_partitions(asked.data, reading, wanted.features)
+        train = read_partitions(asked.data, reading, wanted.features)
+        rows = train.X.places
     seconds = {"read": time.perf_counter() - started}
     wanted.declare(estimator, train.y)
     wanted.read_public(estimator, reading, train, bars, schema)

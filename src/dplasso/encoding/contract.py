@@ -252,11 +252,6 @@ class Part:
             if (action := getattr(self, name)) not in _MISSING:
                 raise ValueError(f"{name} must be one of {', '.join(_MISSING)}, got {action!r}")
 
-    def _check_bools(self, *names: str) -> None:
-        for name in names:
-            if not isinstance(value := getattr(self, name), bool):
-                raise ValueError(f"{name} must be true or false, got {value!r}")
-
 
 class Coded(Part):
     """A part that encodes a column as one of `codes` integers (-1 for none), usable in a cross."""

@@ -175,7 +175,9 @@ class Text(OfOneColumn, _HashedWords):
         if not 1 <= shortest <= longest:
             raise ValueError(f"ngrams must be 1 or more and ascending, got {shortest}, {longest}")
         object.__setattr__(self, "ngrams", (shortest, longest))
-        self._check_bools("binary", "lowercase")
+        for name in ("binary", "lowercase"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise ValueError(f"{name} must be true or false, got {value!r}")
         self._check_hashed()
 
     def slots(self, coded: CodedOf) -> list[tuple[int, int, float]]:

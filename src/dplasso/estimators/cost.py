@@ -20,6 +20,7 @@ from dplasso.gradient_descent.energies import SCALES_SHARE, pays
 from dplasso.gradient_descent.schedule import CONSTANT, SIGNIFICANT, schedule_for
 from dplasso.phases.count import COUNT_SHARE
 from dplasso.phases.inference import Precision, n_coefficients
+from dplasso.privacy.accounting import bracket
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import check_positive
 from dplasso.privacy.statement import PrivacyStatement
@@ -327,11 +328,7 @@ def plan_intervals(
     reach = float(ndtri(0.5 + 0.5 * _LEVEL) + ndtri(power))
     needed = None
     if effect is not None and enough(_MOST_ROWS):
-        low, high = 1.0, _MOST_ROWS
-        while high > 1.001 * low:
-            middle = math.sqrt(low * high)
-            low, high = (low, middle) if enough(middle) else (middle, high)
-        needed = high
+        _, needed = bracket(lambda n: n < 1.0 or not enough(n), 1.0, 0.001)
     own, clear = error(check_positive("n_records", n_records))
     width = 2.0 * float(ndtri(0.5 + 0.5 * _LEVEL)) * own
     return PlannedIntervals(clear, own, error(n_records, noise=False)[0], width, needed)

@@ -22,8 +22,6 @@ _FULL = {errno.ENOSPC, errno.EDQUOT}
 _DISK = {*_FULL, errno.EFBIG, errno.EIO}
 # Rights of what is private.
 _FILE, _FOLDER = 0o600, 0o700
-# Whoever only asks `is_held` holds the lock for a moment.
-_PATIENCE_S = 0.2
 _PAUSE_S = 0.002
 _PIECE = bytes(2**20)
 # Errors of file systems that cannot reserve space.
@@ -187,7 +185,7 @@ def hold(path: str | os.PathLike[str], refusal: Exception) -> Iterator[None]:
                 f"({error.strerror}).",
             ) from error
         try:
-            lock(file, refusal, seconds=_PATIENCE_S)
+            lock(file, refusal, seconds=0.0)
         except BaseException:
             file.close()
             raise
@@ -201,20 +199,6 @@ def hold(path: str | os.PathLike[str], refusal: Exception) -> Iterator[None]:
         place.unlink(missing_ok=True)
         unlock(file)
         file.close()
-
-
-def is_held(path: str | os.PathLike[str]) -> bool:
-    """Return whether any process holds `path` now."""
-    refusal = BlockingIOError()
-    try:
-        with FileIO(sidecar_path(path, "lock"), "r+") as file:
-            lock(file, refusal, seconds=0.0)
-            unlock(file)
-    except FileNotFoundError:
-        return False
-    except (BlockingIOError, PermissionError):
-        return True
-    return False
 
 
 @contextmanager

@@ -92,7 +92,10 @@ class LocalRecords:
             groups = self.X.people
         if groups is None:
             return self
-        within = rows_within_limit(person_numbers(groups, len(self.y)), rows_per_person)
+        return self.only(rows_within_limit(person_numbers(groups, len(self.y)), rows_per_person))
+
+    def only(self, within: NDArray[np.bool_]) -> "LocalRecords":
+        """Leave out all other rows, by people."""
         if isinstance(self.X, Store):
             return replace(self, within=within, by_person=True)
         weights = None if self.weights is None else self.weights[within]

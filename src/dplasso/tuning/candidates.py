@@ -3,7 +3,6 @@
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -162,16 +161,9 @@ def divided(
     """Return the rows for fitting and those `held` out; of a store, which rows enter."""
     if isinstance(inputs.X, Store):
         check_entries(inputs.X)
-    fitted_on, scored_on = (_part(inputs, part) for part in (rows[~held], rows[held]))
-    return fitted_on, scored_on
-
-
-def _part(inputs: LocalRecords, rows: NDArray[np.intp]) -> LocalRecords:
-    if not isinstance(inputs.X, Store):
-        return replace(inputs, X=inputs.X[rows], y=inputs.y[rows])
-    within = np.zeros(len(inputs.y), dtype=np.bool_)
-    within[rows] = True
-    return replace(inputs, within=within, by_person=True)
+    within = np.zeros((2, len(inputs.y)), dtype=np.bool_)
+    within[held.astype(np.intp), rows] = True
+    return inputs.only(within[0]), inputs.only(within[1])
 
 
 def cost_of_try(estimator: Any, records: LocalRecords) -> tuple[float, float]:

@@ -167,11 +167,6 @@ def within_unit(value: float, reach: float) -> Estimate:
     return Estimate(min(max(value, 0.0), 1.0), min(max(low, 0.0), 1.0), max(min(high, 1.0), 0.0))
 
 
-def standard_errors(confidence: float) -> float:
-    """Return the number of standard errors on each side of an interval."""
-    return float(norm.ppf(0.5 + confidence / 2.0))
-
-
 # Upper bounds on the sums of a metric for each class, and in total; the cost of rounding the noise
 # depends on them.
 _SUMS, _LARGEST_SUMS = 64, 2**17
@@ -192,7 +187,7 @@ class Scorer:
     @property
     def z(self) -> float:
         """Number of standard errors on each side of an interval."""
-        return standard_errors(self.confidence)
+        return float(norm.ppf(0.5 + self.confidence / 2.0))
 
     def sums(self, model: Any, rows: LocalRecords, stream: RandomStream) -> NDArray[np.float64]:
         """Return the noisy sums of a model's predictions for rows."""

@@ -190,7 +190,7 @@ def test_while_a_store_is_being_written(tmp_path):
 
     def look(done, total):
         seen.append(done)
-        with pytest.raises(StoreError, match="s is still being written; wait"):
+        with pytest.raises(StoreError, match="s is incomplete: wait"):
             open_store(tmp_path / "s")
         with pytest.raises(StoreError, match="is an unfinished store"):
             open_store(tmp_path / "s.partial")
@@ -218,7 +218,7 @@ def test_a_cut_off_conversion_is_told_and_cleaned_up(tmp_path):
     partial.mkdir()
     (partial / "rows.indices.npy").write_bytes(b"half")
     (partial / "header.json").write_text("{}")
-    with pytest.raises(StoreError, match="its conversion was interrupted; run the"):
+    with pytest.raises(StoreError, match="or run the conversion again if it was interrupted"):
         open_store(tmp_path / "s")
     assert_holds(convert(tmp_path / "s"), X, Y)
     assert not partial.exists()

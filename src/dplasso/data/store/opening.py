@@ -35,7 +35,7 @@ from dplasso.data.store.files import (
     read_header,
 )
 from dplasso.errors import StoreError
-from dplasso.files.disk import fill, is_held
+from dplasso.files.disk import fill
 from dplasso.matrix.compressed import Compressed, check_rows
 
 # A block fits in the cache, so checking its checksum and entries reads the memory once.
@@ -282,11 +282,10 @@ def _check_finished(path: Path) -> None:
         raise StoreError(f"{path} is not a dplasso store: it has no {HEADER_FILE}")
     if path.exists():
         raise StoreError(f"{path} is a file, not a dplasso store; convert it with dplasso convert")
-    if is_held(path):
-        raise StoreError(f"{path} is still being written; wait for it")
     if partial_directory(path).is_dir():
         raise StoreError(
-            f"{path} is incomplete because its conversion was interrupted; run the conversion again"
+            f"{path} is incomplete: wait for its conversion, or run the conversion again if it was "
+            "interrupted"
         )
     raise StoreError(f"{path}: no such store")
 
