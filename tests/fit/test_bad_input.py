@@ -27,7 +27,7 @@ Y = np.arange(20) % 2
 NAMES = [*{**dict.fromkeys(KINDS), **dict.fromkeys(LOOP)}]
 each_name = pytest.mark.parametrize("kind", NAMES)
 
-COUNTS = [0, 1.5, "x"]
+COUNTS = [0, -1, 1.5, "x"]
 BAD = {
     "epsilon": [0, -1, NAN, -INF, "1", None, True, 1j, [1.0]],
     "delta": [0, 1, 2, -1e-6, NAN, INF, "x", None],

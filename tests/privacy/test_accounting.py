@@ -1,8 +1,6 @@
 """The price of steps and of Gaussian noise: against closed forms, always on the private side."""
 
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -54,7 +52,7 @@ def test_epsilon_is_the_closed_form(eps0, n_iter, delta):
     assert exact * (1 - 1e-9) <= reported <= exact * (1 + 1e-4)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(epsilon=EPSILONS, delta=DELTAS, n_iter=STEPS)
 @example(epsilon=1e-4, delta=1e-15, n_iter=1)
 @example(epsilon=1e-4, delta=0.5, n_iter=2_000_000)
@@ -65,7 +63,7 @@ def test_calibration_lands_on_the_private_side_within_one_percent(epsilon, delta
     assert 0.99 * epsilon < spent <= epsilon
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 @given(epsilon=EPSILONS, delta=DELTAS, n_iter=STEPS)
 def test_calibration_wastes_nothing_the_finest_orders_would_give(epsilon, delta, n_iter):
     eps0 = calibrate_eps0(epsilon, delta, n_iter)
@@ -84,44 +82,6 @@ def test_composed_steps_cost_what_listed_steps_cost(n_iter):
 
 def test_a_step_is_one_eighth_of_its_square_zcdp():
     assert rho_of_bounded_range(2.0) == 0.5
-
-
-def exact_epsilon_of_repeated_step(eps0, threshold, n_iter, delta):
-    """Find epsilon of T independent two-outcome steps that are eps0-bounded-range, exactly.
-
-    The log-ratios are `threshold` and `threshold - eps0`; the probabilities follow from both
-    distributions adding up to one.
-    """
-    high, low = math.exp(threshold), math.exp(threshold - eps0)
-    q = (1 - low) / (high - low)
-    p = q * high
-    count = np.arange(n_iter + 1)
-    log_choose = np.array([math.lgamma(n_iter + 1) for _ in count])
-    log_choose -= np.array([math.lgamma(k + 1) + math.lgamma(n_iter - k + 1) for k in count])
-    log_p = log_choose + count * math.log(p) + (n_iter - count) * math.log1p(-p)
-    log_q = log_choose + count * math.log(q) + (n_iter - count) * math.log1p(-q)
-
-    def delta_at(epsilon):
-        return float(np.maximum(np.exp(log_p) - np.exp(epsilon + log_q), 0).sum())
-
-    below, above = 0.0, n_iter * eps0
-    for _ in range(60):
-        middle = (below + above) / 2
-        below, above = (below, middle) if delta_at(middle) <= delta else (middle, above)
-    return above
-
-
-@pytest.mark.parametrize(("eps0", "n_iter"), [(0.1, 100), (0.5, 40), (0.02, 1000)])
-def test_the_bound_covers_exactly_computed_mechanisms(eps0, n_iter):
-    # Power: the cost of one step (a forgotten count) lies far below these.
-    reported = epsilon_spent(eps0, n_iter, 1e-5)
-    worst = max(
-        exact_epsilon_of_repeated_step(eps0, share * eps0, n_iter, 1e-5)
-        for share in np.linspace(0.05, 0.95, 19)
-    )
-    assert worst <= reported
-    assert worst > epsilon_spent(eps0, 1, 1e-5)
-    assert worst > 0.7 * reported
 
 
 # To the last bit: what was released under these numbers is reported and replayed by them.
@@ -147,7 +107,7 @@ def gaussian(noise):
     return lambda x: GaussianDpEvent(noise / x)
 
 
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=5)
 @given(epsilon=EPSILONS, delta=DELTAS, start=st.floats(-6, 6).map(lambda exponent: 10.0**exponent))
 def test_any_event_is_calibrated_from_anywhere(epsilon, delta, start):
     x = calibrate(gaussian(2.0), epsilon, delta, start=start)
@@ -168,20 +128,7 @@ def test_what_cannot_be_calibrated_is_refused():
             calibrate(lambda _, event=event: event(), 1.0, 1e-6)
 
 
-def test_the_accounting_library_is_imported_late_and_without_warnings():
-    program = (
-        "import sys, dplasso\n"
-        "assert 'dp_accounting' not in sys.modules\n"
-        "dplasso.privacy_cost(1.0, 1e-6, method='frank-wolfe', n_iter=10)\n"
-        "assert 'dp_accounting' in sys.modules\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(
     mu=st.floats(-5, 2).map(lambda exponent: 10.0**exponent),
     ratio=st.floats(-1, 10),
@@ -197,7 +144,7 @@ def test_delta_is_the_formula_rounded_up(mu, ratio):
     assert found <= exact * (1 + 1e-11 / min(1.0, mu)) or found == 1.0
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(epsilon=EPSILONS, delta=DELTAS)
 @example(epsilon=1e-4, delta=1e-15)
 @example(epsilon=1e3, delta=0.5)

@@ -1,8 +1,6 @@
 """The ziggurat draws what it says: exactly, by its own numbers, and as far as draws can show."""
 
-import copy
 import math
-import pickle
 from fractions import Fraction
 
 import mpmath
@@ -149,38 +147,6 @@ def test_each_block_has_equally_many_words(layer):
     assert counts.tolist() == [each] * width
 
 
-@pytest.mark.parametrize("scale", [1.8 * 2**45, LARGEST_SCALE])
-def test_a_rejected_word_keeps_rectangle_sign_and_low_bits(scale):
-    """Of every rectangle, for the first words that are rejected; further words are at random."""
-    table, rng = noise_table(scale), np.random.default_rng(8)
-    whole = table._replace(whole=np.full(LAYERS, 2**62))
-    high_bits, low = 55 - table.low_bits, 2 ** (9 + table.low_bits)
-    words = []
-    for layer in range(LAYERS):
-        width = int(table.blocks[layer])
-        high = [h for h in range(2000) if h * width % 2**high_bits < 2**high_bits % width]
-        words += [h * low + int(rng.integers(0, low >> 8)) * 256 + layer for h in high]
-    assert len({word % 256 for word in words}) > 250
-    words = np.array(words, dtype=np.uint64)
-    # Two words of the further ones may be rejected again: enough for that.
-    again = rng.integers(0, 2**64, 2 * words.size, dtype=np.uint64)
-    drawn = np.zeros(words.size, dtype=np.int64)
-    buffer = fed(again)
-    add_noise(whole, buffer, words, drawn, 0.0, NONE_LEFT)
-    assert words.size <= buffer.position[0] < 1.05 * words.size
-    magnitudes, rest = np.where(drawn < 0, -drawn - 1, drawn), iter(again.tolist())
-    np.testing.assert_array_equal(drawn < 0, words >> np.uint64(8) & np.uint64(1))
-    np.testing.assert_array_equal(
-        magnitudes % 2**table.low_bits, (words >> np.uint64(9)).astype(np.int64) % 2**table.low_bits
-    )
-    for word, magnitude in zip(words.tolist(), magnitudes.tolist(), strict=True):
-        width = int(table.blocks[word % 256])
-        high = next(rest) // low
-        while high * width % 2**high_bits < 2**high_bits % width:
-            high = next(rest) // low
-        assert magnitude >> table.low_bits == high * width >> high_bits
-
-
 def hard_words(table, rng):
     """Return words at random, and those of the integers where something begins or ends."""
     high_bits, found = 55 - table.low_bits, rng.integers(0, 2**64, 3000, dtype=np.uint64).tolist()
@@ -233,7 +199,7 @@ def test_what_is_taken_at_once_is_right_and_nearly_all(scale):
 
 # --- Draws ---------------------------------------------------------------------------------------
 
-DRAWS = 2**23
+DRAWS = 2**21
 BINS = 64
 
 
@@ -274,32 +240,6 @@ def goodness(counts):
 def test_draws_are_normal(scale):
     for name, p in p_values(draws(noise_table(scale)), scale).items():
         assert p > ALARM / 5, name
-
-
-# Where a sampler that draws another rectangle for a rejected word has 0.99945 of the variance, nine
-# standard errors of so many draws too little.
-COARSEST, MOST_DRAWS = 2.0**45.8, 2**29
-
-
-def test_the_variance_is_right_where_most_words_are_rejected():
-    """Fails a right sampler with a chance of 1e-6, were its seed drawn afresh."""
-    table, buffer, squares = noise_table(COARSEST), buffers(1, 9)[0], 0.0
-    for _ in range(MOST_DRAWS >> 20):
-        totals = np.zeros(2**20, dtype=np.int64)
-        noisy(table, buffer, totals)
-        scaled = (totals + 0.5) / COARSEST
-        squares += float(scaled @ scaled)
-    error = (squares / MOST_DRAWS - 1.0) / math.sqrt(2.0 / MOST_DRAWS)
-    assert abs(error) < norm.isf(ALARM / 2)
-
-
-def test_many_blocks_have_independent_noise():
-    table = noise_table(2.0**40)
-    values = np.zeros((64, 4096), dtype=np.int64)
-    for row, buffer in zip(values, buffers(64), strict=True):
-        noisy(table, buffer, row)
-    correlations = np.corrcoef(values)[np.triu_indices(64, 1)]
-    assert np.abs(correlations).max() * 64 < norm.isf(ALARM / 2 / correlations.size)
 
 
 WRONG = {
@@ -405,9 +345,3 @@ def test_buffers_of_a_key_and_of_other_keys_never_meet():
     words = np.concatenate(found)
     assert np.unique(words).size == words.size
     assert {int(b.state[14]) for b in word_buffers(stream, 40)} == set(range(40))
-
-
-@pytest.mark.parametrize("duplicate", [pickle.dumps, copy.copy, copy.deepcopy])
-def test_a_buffer_cannot_be_copied(duplicate):
-    with pytest.raises(TypeError, match="cannot be pickled or copied"):
-        duplicate(buffers(1)[0])
