@@ -18,13 +18,13 @@ from evidence.matrices import matrix_source
 from numpy.typing import NDArray
 
 from dplasso import PublicEncoder
-from dplasso.data.people import hash_people
 from dplasso.data.store import write_store
 from dplasso.encoding.files import read_records
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number, Pairs
 from dplasso.encoding.schema import Schema
 from encoding.generated import arrow, write
+from people import write_with_people
 
 N_COLUMNS = 12
 # Rows of more entries than these are sorted by an algorithm that may exchange equal columns.
@@ -342,20 +342,11 @@ def _dense(records: Records) -> NDArray[Any]:
 def store(records: Records, folder: Path, name: str = "records", *, people: bool = False) -> Any:
     """Write a store, in as many blocks of rows as a small memory makes."""
     y = records.y.reshape(len(records.y), -1)[:, 0]
-    source = matrix_source(matrix(records), y)
-    own = records.people
-
-    def blocks(memory: int, progress: Any = None) -> Any:
-        first = 0
-        for block in source.blocks(2**9, progress):
-            size = block.labels.size
-            assert own is not None
-            hashed, _ = hash_people(list(own[first : first + size]), str)
-            yield block._replace(people=hashed)
-            first += size
-
-    named = replace(source, blocks=blocks) if people else source
-    return write_store(named, folder / name, memory=2**20, force=True)
+    options = {"memory": 2**20, "force": True}
+    if people:
+        given = matrix(records), y, records.people, folder / name
+        return write_with_people(*given, block=2**9, **options)
+    return write_store(matrix_source(matrix(records), y), folder / name, **options)
 
 
 def parts_of(records: Records) -> list[Records]:

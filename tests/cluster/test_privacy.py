@@ -1,19 +1,22 @@
 """What may leave a partition, and what a worker is made of."""
 
 import ast
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from evidence.matrices import matrix_source
 
 import dplasso
 from cluster.cases import records
-from dplasso import DataError
+from dplasso import DataError, open_store
 from dplasso.cluster import InProcessEngine
 from dplasso.cluster.coordinators import added_up, sum_of
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import Partition, SumSteps
+from dplasso.data.store import write_store
 from dplasso.fit.task import Binary
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.losses.logistic import Logistic
@@ -138,12 +141,6 @@ def test_the_check_sees_randomness_where_there_is_some():
 
 
 def test_a_store_is_in_a_fit_once(tmp_path):
-    import shutil
-
-    from evidence.matrices import matrix_source
-
-    from dplasso.data.store import open_store, write_store
-
     X, y = records(40, 12)
     store, copy, link = tmp_path / "a.store", tmp_path / "b.store", tmp_path / "c.store"
     write_store(matrix_source(X, y), store)

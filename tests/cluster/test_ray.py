@@ -217,10 +217,6 @@ def test_more_workers_than_cores_share_them_at_once_and_it_is_said(monkeypatch, 
     assert not capfd.readouterr().err
 
 
-def test_pieces_of_work_take_turns_on_the_cores_there_are():
-    """More cores than a machine has are never waited for."""
-
-
 @pytest.mark.usefixtures("protected")
 def test_a_worker_that_does_not_start_in_time_is_lost_and_replaced_on_shared_cores(
     monkeypatch, capfd

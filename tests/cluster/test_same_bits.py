@@ -17,17 +17,11 @@ def test_any_partition_gives_the_bits_of_one_process(name):
     X, y = records(n_columns=450 if name in ("staged", "strong") else 60)
     model = MODELS[name]
     expected = released(model.fit(X, y))
-    for n_parts, engine in ((1, "in process"), (2, "threads"), (5, "in process"), (8, "threads")):
+    for n_parts, engine in ((1, "in process"), (2, "threads"), (7, "in process")):
         assert released(model.fit(*cut(X, y, n_parts), engine=ENGINES[engine])) == expected, n_parts
-
-
-def test_the_whole_staged_fit_is_compared():
-    X, y = records(n_columns=450)
-    for name in ("staged", "strong"):
-        model = MODELS[name].fit(X, y)
+    if name in ("staged", "strong"):
         assert len(model.transcript_) > 2
         assert model.n_records_ != 400
-    assert hasattr(MODELS["strong"], "coef_standard_error_")
 
 
 def test_several_classes_and_numbers_are_learnt_alike(tmp_path):
@@ -49,13 +43,7 @@ def test_several_classes_and_numbers_are_learnt_alike(tmp_path):
     assert numbers.fit(*cut(X, targets, 3), engine=ThreadEngine()).model_.digest == expected
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("strong", "short list"),
-        *(name for name in MODELS if name.endswith("from a prior")),
-    ],
-)
+@pytest.mark.parametrize("name", ["strong", "short list", "short list from a prior"])
 def test_stores_and_layouts_give_the_bits_of_memory(name, tmp_path):
     X, y = records(n_columns=450 if name == "strong" else 60)
     model, parts = MODELS[name], zip(*cut(X, y, 3), strict=True)

@@ -1,7 +1,5 @@
 """Weights and people of rows in partitions: the bits of one process, wherever a row lies."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from evidence.matrices import matrix_source
@@ -10,8 +8,8 @@ from sklearn.base import clone
 from cluster.cases import Killer, cut, records, released
 from dplasso import DataError, DPLasso, DPLassoClassifier, DPLogisticRegression
 from dplasso.cluster import InProcessEngine, ThreadEngine
-from dplasso.data.people import WORDS, hash_people
 from dplasso.data.store import write_store
+from people import write_with_people
 
 WEIGHTED = {
     "staged": DPLassoClassifier(30.0, random_state=3),
@@ -84,21 +82,6 @@ def test_what_does_not_go_together_is_refused(tmp_path):
             model.fit(*given, engine=engine, **options)
 
 
-def with_people(X, y, people, place):
-    """Write a store that knows whose each row is."""
-    source = matrix_source(X, y)
-    hashes = hash_people(people, str)[0].reshape(-1, WORDS)
-
-    def blocks(*given):
-        first = 0
-        for block in source.blocks(*given):
-            last = first + len(block.labels)
-            yield block._replace(people=hashes[first:last].ravel())
-            first = last
-
-    return write_store(replace(source, blocks=blocks), place, memory=2**28)
-
-
 @pytest.mark.parametrize("name", ["staged", "dense", "no intercept"])
 def test_stores_that_know_people_limit_them_together(name, tmp_path):
     model = clone(WEIGHTED[name]).set_params(classes=[0, 1], rows_per_person=2)
@@ -106,7 +89,7 @@ def test_stores_that_know_people_limit_them_together(name, tmp_path):
     _, people = cut(X, PEOPLE, 3)
     stores = [tmp_path / f"{number}.store" for number in range(3)]
     for place, some, labels, own in zip(stores, Xs, ys, people, strict=True):
-        with_people(some, labels, own.tolist(), place)
+        write_with_people(some, labels, own.tolist(), place)
     expected = released(model.fit(X, Y, groups=PEOPLE))
     assert released(model.fit(stores, engine=InProcessEngine())) == expected
     assert released(model.fit(stores, engine=ThreadEngine())) == expected

@@ -249,22 +249,6 @@ def test_designs_are_bounded_and_their_coefficients_are_found(design):
     assert np.linalg.norm(rows, axis=1).max() <= made.row_norm(15) * (1.0 + 1e-12)
 
 
-def test_every_other_coefficient_is_zero_and_those_of_references():
-    found = intervals.coefficients(intervals.DESIGNS["uniform"], 12)
-    assert (found[:12:2] == 0.0).all()
-    factors = intervals.DESIGNS["factors"]
-    truth, names = intervals.coefficients(factors, 10), factors.names(10)
-    assert (truth[[0, 1, 3, 5, 6, 8]] == 0.0).all()
-    assert np.count_nonzero(truth) == 5
-    own, left = intervals.differences(truth, names, ["factor 0=2", "factor 1=0"])
-    assert [name for name, one in zip(names, left, strict=True) if not one] == [
-        "factor 0=2",
-        "factor 1=0",
-    ]
-    # What a row of levels 1 and 4 has as its margin stays the same.
-    assert own[1] + own[7] + own[-1] == pytest.approx(truth[1] + truth[9] + truth[-1])
-
-
 def test_coverage_is_counted_over_identified_coefficients():
     pytest.importorskip("statsmodels")
     measure = intervals.Coverage("uniform", 2_000, 5, 5.0, 3, 1)

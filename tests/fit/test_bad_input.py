@@ -7,13 +7,12 @@ import scipy.sparse as sp
 from rich.progress import Progress
 from sklearn.exceptions import NotFittedError
 
-from dplasso import DataError, DPFrankWolfeClassifier
+from dplasso import DPFrankWolfeClassifier
 from estimators.kinds import (
     BOUNDS,
     CLASSIFIERS,
     KINDS,
     REGRESSIONS,
-    each_classifier,
     each_kind,
     make,
 )
@@ -164,25 +163,6 @@ def test_missing_values_are_told_of_what_is_private(kind):
     assert message.startswith("Input X contains NaN: encode the table by a schema")
     assert "sklearn" not in message
     assert str(refusal(kind, y=[NAN, *Y[1:]])) == "Input y contains NaN: every row needs a label"
-
-
-@each_classifier
-def test_labels(kind):
-    assert "continuous" in str(refusal(kind, y=np.linspace(0, 1, 20)))
-    error = refusal(kind, y=np.ones(20, dtype=int))
-    assert isinstance(error, DataError)
-    assert str(error) == "y holds only one class; declare all classes with classes"
-    message = str(refusal(kind, {"classes": ("no", "yes")}, y=["no", "maybe"] * 10))
-    assert message.endswith("row 2 of those that enter")
-    assert "maybe" not in message
-    assert "declared classes 'no' and 'yes'" in message
-
-
-@pytest.mark.parametrize("kind", REGRESSIONS)
-@pytest.mark.parametrize("bad", [NAN, INF, "many"])
-def test_targets_that_are_no_numbers(kind, bad):
-    message = str(refusal(kind, X=np.eye(3), y=np.array([1.0, 2.0, bad], dtype=object)))
-    assert "y holds" in message or "NaN" in message or "infinity" in message
 
 
 @each_kind

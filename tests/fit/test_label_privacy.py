@@ -16,9 +16,7 @@ from dplasso import (
     Geometry,
     LedgerError,
     private_quantiles,
-    private_score,
 )
-from dplasso.cluster import InProcessEngine
 from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import Schema
 from dplasso.ledger import create_ledger
@@ -129,12 +127,6 @@ def test_the_curvature_of_a_regression_depends_on_targets_and_gets_noise():
     assert fitted.privacy_.find("inference").numbers["sensitivity_curvature"] > 0.0
 
 
-def test_partitions_take_it():
-    halves = [X[:200], X[200:]], [Y[:200], Y[200:]]
-    fitted = model().fit(*halves, engine=InProcessEngine())
-    assert fitted.privacy_.neighbors == "label"
-
-
 def test_statement_report_and_cautions_say_what_is_not_protected():
     fitted = model().fit(X, Y)
     text = fitted.privacy_.text()
@@ -161,13 +153,6 @@ def test_a_ledger_is_for_one_relation(tmp_path):
     model(1.0, ledger=path).fit(X, Y)
     with pytest.raises(LedgerError, match="label"):
         model(1.0, ledger=path, neighbors="replace-one").fit(X, Y)
-
-
-def test_scores_take_it():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        score = private_score(model().fit(X, Y), X, Y, 1.0, neighbors="label")
-    assert score.to_dict()["privacy"]["neighbors"] == "label"
 
 
 def test_edges_need_no_noise():

@@ -113,22 +113,17 @@ def test_more_records_of_the_same_budget_end_it():
             assert bool(told) is expected
 
 
-class TestLasso:
-    """Whoever can find nothing is told so, before more is spent than a count."""
+@pytest.mark.parametrize("options", [{}, {"max_weights": 100}])
+def test_a_lasso_that_can_find_nothing_says_so(options, monkeypatch):
+    """Before more is spent than a count."""
+    monkeypatch.setattr(count, "noisy_counts", lambda *_: np.array([300.0, 400.0]))
+    with pytest.warns(NoiseWarning, match="noise outweighs"):
+        fitted(records(), epsilon=0.05, **options)
 
-    @pytest.fixture
-    def data(self):
-        return records()
 
-    @pytest.mark.parametrize("options", [{}, {"max_weights": 100}])
-    def test_a_fit_that_can_find_nothing_says_so(self, data, options, monkeypatch):
-        monkeypatch.setattr(count, "noisy_counts", lambda *_: np.array([300.0, 400.0]))
-        with pytest.warns(NoiseWarning, match="noise outweighs"):
-            fitted(data, epsilon=0.05, **options)
-
-    def test_a_fit_that_can_find_some_does_not(self, data, recwarn):
-        fitted(data)
-        fitted(data, max_weights=3, epsilon=2.0)
-        # All columns are taken.
-        fitted(records(60), epsilon=0.5)
-        assert not [one for one in recwarn if one.category is NoiseWarning]
+def test_a_lasso_that_can_find_some_does_not(recwarn):
+    fitted(records())
+    fitted(records(), max_weights=3, epsilon=2.0)
+    # All columns are taken.
+    fitted(records(60), epsilon=0.5)
+    assert not [one for one in recwarn if one.category is NoiseWarning]

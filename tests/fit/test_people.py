@@ -99,15 +99,6 @@ def test_the_same_model_from_every_form(model, rows, arrays, store):
     assert not np.array_equal(numbers(everything), numbers(first))
 
 
-def test_weights_go_with_the_rows(arrays, store):
-    weights = np.random.default_rng(1).random(400)
-    model = DPLogisticRegression(5.0, rows_per_person=2, random_state=0)
-    X, y, names = arrays
-    first = sklearn.clone(model).fit(X, y, groups=names, sample_weight=weights)
-    again = model.fit(store, sample_weight=weights)
-    np.testing.assert_array_equal(numbers(first), numbers(again))
-
-
 def test_other_groups_may_be_given_for_a_store(store):
     model = DPLassoClassifier(5.0, random_state=0)
     alone = sklearn.clone(model).fit(store, groups=np.arange(400))

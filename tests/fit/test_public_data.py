@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from evidence.matrices import matrix_source
 from sklearn.linear_model import LogisticRegression
 
-from dplasso import DPLasso, DPLassoClassifier, DPLinearRegression, DPLogisticRegression, open_store
+from dplasso import DPLassoClassifier, DPLinearRegression, DPLogisticRegression, open_store
 from dplasso.data.store import write_store
 from dplasso.estimators.fitting import method_of
 from dplasso.fit.public_knowledge import scaled_rows
@@ -23,8 +23,6 @@ BOUNDS = {"target_bounds": (-8.0, 8.0)}
 FEW = {
     "logistic": (DPLogisticRegression, {}),
     "linear": (DPLinearRegression, BOUNDS),
-    "lasso": (DPLassoClassifier, {}),
-    "lasso of numbers": (DPLasso, BOUNDS),
 }
 each = pytest.mark.parametrize("kind", FEW)
 

@@ -28,14 +28,6 @@ def column_gradients(X, gradient, bound, *, intercept, residual_bound=1.0):
     return alpha
 
 
-def weights_of(vertex, sign, n_coordinates):
-    """Return the integer weights K as unbounded integers."""
-    total = [0] * n_coordinates
-    for step, (j, s) in enumerate(zip(vertex, sign, strict=True), start=1):
-        total[int(j)] += int(s) * (step + 1)
-    return total
-
-
 def integer_margins(X, weights, bound, margin_unit, *, intercept):
     """Return the margins in unbounded integers, from the integer weights."""
     rows = with_constant(X, bound, intercept)
@@ -43,9 +35,6 @@ def integer_margins(X, weights, bound, margin_unit, *, intercept):
         sum(k * round(clipped(x, bound) * margin_unit) for k, x in zip(weights, row, strict=True))
         for row in rows
     ]
-
-
-# --- the calendar ------------------------------------------------------------
 
 
 def sigmoid(margin):
@@ -83,23 +72,6 @@ def loss_at(margins, labels, residual_bound):
     edge = math.log(residual_bound / (1.0 - residual_bound))
     inside = np.minimum(wrong, edge)
     return np.logaddexp(0.0, inside) + residual_bound * (wrong - inside)
-
-
-class ListCalendar:
-    """Rows by due step, as lists; the row scheduled last comes first."""
-
-    def __init__(self, n_rows, n_steps):
-        self.rows = {step: [] for step in range(n_steps + 1)}
-
-    def schedule(self, row, step):
-        self.unschedule(row)
-        if step in self.rows:
-            self.rows[step].insert(0, row)
-
-    def unschedule(self, row):
-        for rows in self.rows.values():
-            if row in rows:
-                rows.remove(row)
 
 
 # --- Algorithm 1 in floating point -------------------------------------------

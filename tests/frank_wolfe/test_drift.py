@@ -1,4 +1,4 @@
-"""The calendar and the intervals against plain lists and sigma; which tolerance a fit takes."""
+"""Which tolerance a fit takes, as its noise hides; and when a row is looked at again."""
 
 from types import SimpleNamespace
 
@@ -10,24 +10,16 @@ from hypothesis import strategies as st
 from dplasso import DPFrankWolfeClassifier
 from dplasso.estimators.fitting import method_of
 from dplasso.frank_wolfe.drift import (
-    NONE,
     PRIVATE_TOLERANCE,
     due_step,
-    new_calendar,
-    new_rows,
-    schedule,
-    take_due,
     tolerance_of,
     tolerance_within_noise,
-    unschedule,
 )
-from dplasso.losses.logistic import Logistic
-from dplasso.losses.targets import NO_OFFSETS, NO_WEIGHTS
 from dplasso.phases import count
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
 from fit.cases import records
-from frank_wolfe.reference import ListCalendar, first_outside, sigma
+from frank_wolfe.reference import first_outside
 
 ends = st.tuples(st.floats(-40, 40, width=32), st.floats(-40, 40, width=32)).map(sorted)
 
@@ -49,70 +41,6 @@ def test_due_step_is_the_first_outside(full_margin, ends, step, n_steps):
         assert due == step + 1
     elif float(lowest) <= here <= float(highest):
         assert due == first_outside(full_margin, lowest, highest, step, n_steps)
-
-
-operations = st.lists(
-    st.tuples(st.integers(0, 7), st.one_of(st.none(), st.integers(1, 6))), max_size=60
-)
-
-
-def empty_rows(n_rows):
-    return new_rows(Logistic(), (np.zeros(n_rows), NO_WEIGHTS, NO_OFFSETS), 0.0)
-
-
-@given(operations, st.integers(1, 5), st.integers(1, 3))
-def test_the_calendar_matches_plain_lists(taken, due, room):
-    n_rows, n_steps = 8, 5
-    calendar, twin = new_calendar(n_rows, n_steps), ListCalendar(n_rows, n_steps)
-    rows = empty_rows(n_rows)
-    for row, step in taken:
-        if step is None:
-            unschedule(calendar, rows, row)
-            twin.unschedule(row)
-        else:
-            # Step 6 lies beyond the last: the row is taken off.
-            schedule(calendar, rows, row, step)
-            twin.schedule(row, step)
-        check(calendar, rows, twin)
-    # Rows come off in the order of the list, a few at a time.
-    while twin.rows[due]:
-        found = np.empty(room, dtype=np.int32)
-        count = take_due(calendar, rows, 0, due, found)
-        assert found[:count].tolist() == twin.rows[due][:room]
-        del twin.rows[due][:room]
-        check(calendar, rows, twin)
-    assert take_due(calendar, rows, 0, due, np.empty(1, dtype=np.int32)) == 0
-
-
-def check(calendar, rows, twin):
-    """Compare the lists, and every row's own note of where it waits."""
-    assert lists_of(calendar, rows) == twin.rows
-    assert calendar.rows_due[0].tolist() == [len(waiting) for waiting in twin.rows.values()]
-    for row in range(rows.size):
-        where = [step for step, waiting in twin.rows.items() if row in waiting]
-        assert rows["due"][row] == (where[0] if where else NONE)
-
-
-def lists_of(calendar, rows):
-    """Walk every list forwards, checking that it reads the same backwards."""
-    lists = {}
-    for step, first in enumerate(calendar.head[0].tolist()):
-        lists[step] = []
-        before, row = NONE, first
-        while row != NONE:
-            assert rows["previous"][row] == before
-            lists[step].append(row)
-            assert len(lists[step]) <= rows.size
-            before, row = row, int(rows["following"][row])
-    return lists
-
-
-def test_rows_start_at_zero_weights():
-    rows = new_rows(Logistic(), (np.array([0.0, 1.0]), NO_WEIGHTS, NO_OFFSETS), 0.1)
-    assert rows["gradient"].tolist() == [0.5, -0.5]
-    assert rows["margin"].tolist() == [0, 0]
-    assert sigma(float(rows["highest"][0])) == pytest.approx(0.6)
-    assert rows.itemsize <= 40
 
 
 @pytest.mark.parametrize(

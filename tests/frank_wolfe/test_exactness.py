@@ -267,9 +267,7 @@ def dense():
 GENERATED = {
     "dense": dense,
     "rcv1": lambda: twin("rcv1", 0.05),
-    "news20": lambda: twin("news20", 0.02),
     "url": lambda: twin("url", 0.0005),
-    "kdda": lambda: twin("kdda", 0.0002),
 }
 
 

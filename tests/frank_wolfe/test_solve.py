@@ -7,7 +7,7 @@ from evidence.solving import solve
 from sklearn import __version__ as sklearn_version
 from sklearn.linear_model import LogisticRegression
 
-from dplasso.frank_wolfe.transcript import Transcript, weights
+from dplasso.frank_wolfe.transcript import weights
 from dplasso.frank_wolfe.vertex_run import OPERATIONS_PER_COORDINATE, OPERATIONS_PER_GRADIENT
 from dplasso.privacy.exponential_mechanism import SelectionRule
 from dplasso.privacy.randomness import random_stream
@@ -76,10 +76,6 @@ def selector_of(name, problem):
     )
 
 
-def first(transcript, count):
-    return Transcript(transcript.vertex[:count], transcript.sign[:count])
-
-
 def assert_same_selector(one, other):
     for name, value in one._asdict().items():
         # How many tries the discarded draws took is a matter of their own chance.
@@ -118,23 +114,6 @@ def test_more_steps_than_the_run_has_are_refused():
     chosen = random_transcript(problem, 3)
     with pytest.raises(ValueError, match="prefix of 30 steps is given to a run of 29"):
         solve(shorter, selector_of("bucket", problem), random_stream(0), prefix=chosen)
-
-
-def test_the_callback_sees_every_prefix_before_progress_does():
-    _, _, problem = small_problem(8, n_steps=50)
-    calls = []
-    solution = solve(
-        problem,
-        selector_of("bucket", problem),
-        random_stream(0),
-        checkpoint=lambda done, prefix: calls.append((done, prefix)),
-        progress=lambda done, total: calls.append((done, total)),
-    )
-    saved, shown = calls[::2], calls[1::2]
-    assert shown == [(done, 50) for done, _ in saved]
-    assert saved[-1][0] == 50
-    for done, prefix in saved:
-        assert prefix == solution.transcript(done)
 
 
 def work_of(problem, selector, **options):

@@ -252,23 +252,6 @@ def test_the_bound_is_above_the_largest_eigenvalue(name, constant):
         assert bound < 0.7 * len(X)
 
 
-@given(
-    st.integers(0, 2**32),
-    st.integers(1, 40),
-    st.integers(1, 30),
-    st.floats(0.0, 1.0),
-    st.booleans(),
-)
-def test_no_design_has_a_larger_one(seed, n_rows, n_columns, density, are_scaled):
-    rng = np.random.default_rng(seed)
-    X = rng.choice([1.0, -1.0, 30.0, 1e-5], (n_rows, n_columns))
-    X *= rng.random(X.shape) < density * rng.random(n_columns)
-    scale_exponents = rng.integers(0, 6, n_columns).astype(np.int8) if are_scaled else None
-    for loads in (NO_LOADS, rng.integers(1, 257, n_columns)):
-        exact, bound = eigenvalue(X, 0.1, scale_exponents, loads)
-        assert exact <= bound * (1 + 1e-6)
-
-
 def test_loads_near_the_energies_make_the_bound_a_small_one():
     """Zipf columns: a row has few of the strong ones, and none is counted as if all were."""
     rng = np.random.default_rng(4)

@@ -72,24 +72,6 @@ def test_gradients_are_the_sums_of_the_reference_s_contributions(
         assert any(found)
 
 
-@OUTPUTS
-@pytest.mark.parametrize("values", ["mixed", "threes"])
-@pytest.mark.parametrize("least", [0, 5])
-def test_columns_are_halved_first(loss, values, least):
-    """Rows whose entries are all halved have entries as given that are longer than 1."""
-    X, y = records(dtype=np.float32)
-    if values == "threes":
-        X = np.where(X != 0.0, 3.0, 0.0).astype(np.float32)
-    weights, unit = some_weights(loss), UNIT / loss.residual_bound
-    scale_exponents = np.random.default_rng(4).integers(least, least + 4, 12).astype(np.int8)
-    given = X, y, weights, loss, unit
-    expected = contributions(*given, constant=0.1, scale_exponents=scale_exponents)
-    assert gradients(*given, 0.1, scale_exponents=scale_exponents) == expected.sum(axis=0).tolist()
-    # And the shares use what they may: nothing was cut off.
-    lengths = np.sqrt((expected[:, : 12 * loss.n_outputs].astype(float) ** 2).sum(axis=1))
-    assert lengths.max() > 0.3 * 2.0**32
-
-
 @pytest.mark.parametrize("values", [0, 1])
 @pytest.mark.parametrize("n_outputs", [1, 3])
 def test_no_share_is_larger_than_the_bound(n_outputs, values):
@@ -123,15 +105,6 @@ def test_what_is_halved_is_bounded_after():
     for b, level in enumerate(levels):
         whole = np.sign(given) * (np.abs(given) >> b)
         assert level.tolist() == np.clip(whole, -int(UNIT), int(UNIT)).tolist()
-
-
-def test_a_residual_is_clipped_to_the_bound():
-    X, y = np.eye(2), np.array([0, 1])
-    for margin, expected in ((50.0, 0.5), (-50.0, -0.5)):
-        found = gradients(X, y, [margin, margin], LOGISTIC, UNIT)
-        pulled = [found[0], 0] if margin > 0 else [0, found[1]]
-        np.testing.assert_allclose(found, pulled, atol=2**-20)
-        assert sum(found) / UNIT == pytest.approx(expected)
 
 
 @OUTPUTS

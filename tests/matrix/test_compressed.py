@@ -276,21 +276,6 @@ class TestDuplicates:
         assert found.dtype == np.float64
         same_bits(by_row(found), added_up(rows, working_dtype(X)))
 
-    @FORMATS
-    @pytest.mark.parametrize("place", [0, 20, 40])
-    def test_an_unsorted_record_changes_no_other(self, form, place):
-        """scipy sorts all rows as soon as one is unsorted, and not stably."""
-        rng = np.random.default_rng(1)
-        rows = list(many_duplicates(rng, 40, 12))
-        unsorted = np.array([11, 0, 0]), np.array([1.0, 2.0, 0.5])
-        more = [*rows[:place], unsorted, *rows[place:]]
-        found = [
-            by_row(without_duplicates(X))
-            for X in (store_rows(some, form, (len(some), 12)) for some in (rows, more))
-        ]
-        assert list(found[1].pop(place).items()) == [(0, 2.5), (11, 1.0)]
-        same_bits(*found)
-
     def test_a_row_that_ascends_is_copied_bit_by_bit(self):
         entries = np.array([-0.0, 5e-324, np.nan, np.inf, 1.0, 1.0])
         X = sp.csr_array((entries, [0, 1, 2, 3, 1, 0], [0, 4, 6]), shape=(2, 4))

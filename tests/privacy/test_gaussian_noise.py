@@ -16,7 +16,6 @@ from dplasso.privacy.gaussian_noise import (
     noise_table,
     noisy,
     settle,
-    take_at_once,
 )
 from dplasso.privacy.randomness import next_words, refill, stream_from_key, word_buffers
 from privacy.reference import as_fraction, chacha20_block, curve, rectangles, variate
@@ -74,26 +73,6 @@ def test_what_is_taken_without_looking_is_under_the_curve(scale):
     # And that is most of what comes.
     taken = sum(w / s for w, s in zip(table.whole.tolist(), widths(table), strict=True))
     assert taken / LAYERS > 0.95
-
-
-@pytest.mark.parametrize("scale", SCALES)
-def test_the_probability_of_an_integer_is_the_curve(scale):
-    """Walk all rectangles, as a draw does, for integers near and far."""
-    table = noise_table(scale)
-    heights, size = edges(table), widths(table)
-    for x in (0.0, 1e-3, 0.1, 0.5, 1.0, 1.7, 2.5, 3.5, 5.0, 9.0, 15.9):
-        magnitude = int(x * scale)
-        top = as_fraction(curve(table, magnitude))
-        drawn = Fraction(0)
-        for layer in range(LAYERS):
-            if magnitude >= size[layer]:
-                continue
-            step = heights[layer + 1] - heights[layer]
-            accepted = min(max(top - heights[layer], Fraction(0)), step) / step
-            if magnitude < table.whole[layer]:
-                assert accepted == 1
-            drawn += accepted / size[layer] / LAYERS
-        assert drawn == top / (LAYERS * Fraction(table.area))
 
 
 @pytest.mark.parametrize("scale", [16.0, 64.0, 256.0])
@@ -176,25 +155,6 @@ def test_words_give_the_variates_of_the_reference(scale):
     expected = [variate(table, heights, word, rest) for word in words.tolist()]
     assert (drawn - start).tolist() == expected
     assert len(list(rest)) == further.size - int(buffer.position[0])
-
-
-@pytest.mark.parametrize("scale", SCALES)
-def test_what_is_taken_at_once_is_right_and_nearly_all(scale):
-    table, rng = noise_table(scale), np.random.default_rng(6)
-    words = np.append(hard_words(table, rng), rng.integers(0, 2**64, 2**14, dtype=np.uint64))
-    values, places = np.zeros(words.size, np.int64), np.empty(words.size + 1, np.int64)
-    room = (np.empty(1000, kind) for kind in (np.uint64, np.int64, np.uint64))
-    given = words, table.entries, np.uint64(table.low_bits), values, places
-    left = np.isin(np.arange(words.size), places[: take_at_once(*given, *room)])
-
-    def unexpected():
-        raise AssertionError("this word is not enough")
-        yield
-
-    heights = edges(table)
-    for word, value, more in zip(words.tolist(), values.tolist(), left.tolist(), strict=True):
-        assert value == (0 if more else variate(table, heights, word, unexpected()))
-    assert left[-(2**14) :].mean() < (0.05 if scale == LARGEST_SCALE else 0.025)
 
 
 # --- Draws ---------------------------------------------------------------------------------------

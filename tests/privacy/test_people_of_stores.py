@@ -1,21 +1,14 @@
 """A person of many rows moves no statistic further than one, where a store knows whose rows are."""
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from dplasso import DPLogisticRegression, PrivateSearch, private_score
 from dplasso.cluster import InProcessEngine
 from dplasso.data.people import WORDS, hash_people
-from dplasso.data.store import write_store
-from dplasso.encoding.files import encode_files
-from dplasso.encoding.parts import Categories, Number
-from dplasso.encoding.schema import Schema
+from people import write_with_people
 from recorder import compare
 
-CITIES = tuple(f"c{k}" for k in range(20))
-SCHEMA = Schema((Categories("city", CITIES), Number("age", bound=100.0)), "y")
 LOGISTIC = DPLogisticRegression(5.0, classes=[0, 1])
 
 
@@ -23,30 +16,30 @@ def first_words(names):
     return hash_people(names, str)[0][::WORDS]
 
 
+def rows(count, seed=0):
+    """Return rows of a city and an age, and labels that the city tells."""
+    rng = np.random.default_rng(seed)
+    city = rng.integers(0, 20, count)
+    return np.column_stack([np.eye(20)[city], rng.uniform(0.2, 0.9, count)]), city % 2
+
+
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory):
     """Stores of 80 people with a row each, and of one more with six; that one comes last."""
-    rng = np.random.default_rng(0)
-    city, age = rng.integers(0, 20, 80).tolist(), rng.integers(20, 90, 80).tolist()
+    place, (X, y) = tmp_path_factory.mktemp("people"), rows(80)
     people = [f"p{k}" for k in range(80)]
     largest = first_words(people).max()
     other = next(name for name in map("q{}".format, range(10_000)) if first_words([name]) > largest)
-
-    def store(extra):
-        place = tmp_path_factory.mktemp("people")
-        columns = {
-            "city": [CITIES[c] for c in city] + ["c1"] * extra,
-            "age": age + [50] * extra,
-            "y": [int(c % 2 == 0) for c in city] + [1] * extra,
-            "person": people + [other] * extra,
-        }
-        pq.write_table(pa.table(columns), place / "rows.parquet")
-        records = encode_files(place / "rows.parquet", SCHEMA, person_column="person")
-        return write_store(
-            records.source, place / "rows.store", memory=1 << 24, origin=records.origin
+    own, label = rows(1, seed=1)
+    return [
+        write_with_people(
+            np.vstack([X, *[own] * extra]),
+            np.concatenate([y, *[label] * extra]),
+            [*people, *[other] * extra],
+            place / f"{extra}.store",
         )
-
-    return store(0), store(6)
+        for extra in (0, 6)
+    ]
 
 
 def scored(metric):
@@ -66,11 +59,7 @@ def others(store):
     """Return a partition of other people, beside a store of these."""
     place = store.path.parent / "others.store"
     if not place.exists():
-        table = pq.read_table(store.path.parent / "rows.parquet")[:9]
-        named = table.set_column(3, "person", pa.array([f"r{k}" for k in range(9)]))
-        pq.write_table(named, store.path.parent / "others.parquet")
-        records = encode_files(store.path.parent / "others.parquet", SCHEMA, person_column="person")
-        write_store(records.source, place, memory=1 << 24, origin=records.origin)
+        write_with_people(*rows(9, seed=2), [f"r{k}" for k in range(9)], place)
     return place
 
 

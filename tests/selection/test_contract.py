@@ -38,8 +38,8 @@ def fits(selector, alpha, expected, seed, n_draws=20_000):
 
 @pytest.mark.parametrize("name", PRIVATE)
 class TestEveryPrivateSelector:
-    @pytest.mark.parametrize("n_updates", [0, 1, 1000])
-    @pytest.mark.parametrize("n_columns", [1, 2, 3, 17, 64, 1000])
+    @pytest.mark.parametrize("n_updates", [0, 1000])
+    @pytest.mark.parametrize("n_columns", [1, 3, 17, 1000])
     def test_draws_follow_the_closed_form(self, name, n_columns, n_updates):
         alpha = random_gradients(n_columns, seed=n_columns)
         selector = filled(PRIVATE[name], alpha)
@@ -117,7 +117,7 @@ class TestEveryArgmax:
         for alpha in cases:
             assert_steepest(filled(EXACT[name], alpha), alpha)
 
-    @pytest.mark.parametrize("n_columns", [1, 2, 3, 17, 1000])
+    @pytest.mark.parametrize("n_columns", [1, 3, 1000])
     @pytest.mark.parametrize("spread", [2, 2**36, LIMIT])
     def test_after_every_few_updates(self, name, n_columns, spread):
         rng = np.random.default_rng(n_columns)

@@ -3,14 +3,12 @@
 import csv
 import io
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from evidence.cells import run_cells
-from evidence.paper.trajectories import trajectories
 from evidence.report import csv_text, picture, write_item
-from evidence.true_gap import true_gap, true_gaps
+from evidence.true_gap import true_gap
 
 from evidence.paper import figures, table2, table4
 
@@ -20,11 +18,6 @@ GOLDEN = Path(__file__).with_name("golden")
 @pytest.fixture(scope="module")
 def results(settings, tmp_path_factory):
     return run_cells(figures.cells(settings), tmp_path_factory.mktemp("trajectories"))
-
-
-@pytest.fixture(scope="module")
-def found(settings, results):
-    return {run.method: run for run in trajectories(settings, results)}
 
 
 def assert_like_golden(item):
@@ -61,33 +54,6 @@ def test_gap_by_brute_force(settings):
     # The gap is the largest <alpha, w - s> over the ball, at one of its vertices.
     gap = max(alpha @ (dense - side * 7.0 * e) for e in np.eye(X.shape[1]) for side in (-1, 1))
     assert true_gap(X, y, dense, 7.0) == pytest.approx((loss / 80, gap / 80))
-
-
-def test_gap_before_the_first_step_is_that_of_zero_weights(settings):
-    X, y = settings.sources[0].load()
-    transcript = SimpleNamespace(vertex=np.array([3, 4]), sign=np.array([1, -1], dtype=np.int8))
-    gaps = true_gaps(X, y, transcript, 2.0, np.array([1, 2]))
-    assert gaps[0] == pytest.approx(true_gap(X, y, np.zeros(X.shape[1]), 2.0)[1])
-    # The step size of step 1 is 2/3.
-    one = np.zeros(X.shape[1])
-    one[3] = 2.0 * 2 / 3
-    assert gaps[1] == pytest.approx(true_gap(X, y, one, 2.0)[1])
-
-
-class TestTrajectories:
-    def test_algorithm_1_reports_its_true_gap(self, found):
-        run = found["algorithm-1"]
-        reported = run.gap[np.isin(run.steps, run.marks)]
-        assert reported == pytest.approx(run.marked_gap, rel=1e-5)
-
-    def test_stale_rows_report_another_gap_than_the_true_one(self, found):
-        run = found["algorithm-2+3"]
-        reported = run.gap[np.isin(run.steps, run.marks)]
-        assert np.abs(reported / run.marked_gap - 1).max() > 0.05
-
-    def test_ours_makes_the_choices_of_algorithm_1(self, found):
-        assert figures.parting(found, "dplasso") is None
-        assert figures.parting(found, "algorithm-2+3") is not None
 
 
 def test_pictures_are_the_same_for_the_same_numbers(settings, results, tmp_path):

@@ -67,24 +67,6 @@ def test_a_row_longer_than_the_memory_is_a_block_of_its_own():
     check_same(blocks, generate(shape))
 
 
-def test_progress_counts_rows_and_a_stream_may_be_left_early():
-    seen, source = [], shape_source(Shape(100, 50, 3.0))
-    list(source.blocks(800, lambda done, total: seen.append((done, total))))
-    assert len(seen) > 2
-    assert seen == sorted(seen)
-    assert seen[-1] == (100, 100)
-    blocks = source.blocks(800)
-    next(blocks)
-    blocks.close()
-
-
-def test_too_many_nonzeros_for_memory_are_no_matter_for_a_stream():
-    shape = Shape(10**6, 100_000, 3000.0)
-    with pytest.raises(ValueError, match="3000000000 non-zeros do not fit 32-bit indices"):
-        generate(shape)
-    assert shape_source(shape).total == 10**6
-
-
 @pytest.mark.parametrize("options", [(), ("--jobs", "1", "--memory", "7e7")])
 def test_store_holds_the_twin(tmp_path, capsys, options):
     out = tmp_path / "url.store"
