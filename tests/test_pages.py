@@ -24,7 +24,7 @@ PAGES += [DOCS / f"{name}.md" for name in ("audit", "cluster", "ledger", "prior"
 FEWER = {
     "draws = range(5)": "draws = range(2)",
     "in range(200):": "in range(20):",
-    "--runs 400": "--runs 60",
+    "--runs 400": "--runs 100",
     "rows = 2_000_000": "rows = 20_000",
 }
 
