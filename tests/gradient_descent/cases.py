@@ -62,7 +62,7 @@ def gradients(
         X, constant, norm_bound, scale_exponents=scale_exponents, n_outputs=loss.n_outputs
     )
     part = GradientPart(data, loss, targets_from(y), unit)
-    return part.whole(np.asarray(weights).ravel()).tolist()
+    return part.sums(np.asarray(weights).ravel()).tolist()
 
 
 def descent(data, loss, y, schedule, words, *, threads=ONE_THREAD, **options):

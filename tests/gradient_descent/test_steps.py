@@ -204,7 +204,7 @@ def test_threads_divide_the_entries_where_columns_differ_in_length(loss, monkeyp
                 given = 0.1, None, used, scale_exponents
                 data = unit_rows(X, *given, n_outputs=n_outputs)
                 part = GradientPart(data, loss, targets, 2.0**40, threads=used)
-                found.append(part.whole(weights.ravel()).tolist())
+                found.append(part.sums(weights.ravel()).tolist())
                 large, others = part._large, part._others
                 assert (0 in large) == (used is threads)
                 assert np.concatenate(others).size + large.size == {1: 2, 4: 5}[n_outputs]
@@ -266,9 +266,9 @@ def test_rows_that_are_divided_pull_no_further_than_unit_rows(length):
     (rows, scaling), unit = short_rows(length), 2.0**33
     for i in range(60):
         alone = replace(rows, targets=targets_of(rows.targets.labels, np.eye(60)[i]))
-        pulled = alone.part(scaling, unit, PRIOR).whole(np.zeros(4))
+        pulled = alone.part(scaling, unit, PRIOR).sums(np.zeros(4))
         assert np.linalg.norm(pulled / unit) <= 0.5
-    assert rows.part(scaling, unit, PRIOR).whole(np.zeros(4)).any()
+    assert rows.part(scaling, unit, PRIOR).sums(np.zeros(4)).any()
 
 
 def test_margins_start_at_the_same_place_whatever_rows_are_divided_by():

@@ -33,11 +33,6 @@ class PartitionedRecords:
         """Return the records with another loss."""
         return replace(self, loss=loss)
 
-    @property
-    def n_records(self) -> int:
-        """Number of records."""
-        return self.partitions.shape[0]
-
     def lay_out(self) -> None:
         """Do nothing; workers lay out their rows when they compute sums."""
 
@@ -50,71 +45,46 @@ class PartitionedRecords:
         self, scaling: Scaling, unit: float, start: StartingModel | None = None
     ) -> "PartitionedSums":
         """Prepare sums of gradients, like `GradientRows.part`."""
-        steps = SumSteps(self.loss, "part", (scaling, unit, start), self.columns, start)
-        return PartitionedSums(self.partitions, steps)
+        return self._begun("part", scaling, unit, start)
 
     def energies(
         self, scaling: Scaling, unit: float, loads: NDArray[np.int64] = NO_LOADS
     ) -> NDArray[np.int64]:
         """Return the energies summed over the workers."""
-        asked = scaling, unit, loads
-        return self._sum(SumSteps(self.loss, "energies", asked, self.columns, self.prior))
+        return self._begun("energies", scaling, unit, loads).sums()
 
     def moments(
         self, loss: Any, scaling: Scaling, weights: NDArray[np.float64], units: Units
     ) -> NDArray[np.int64]:
         """Return the moments summed over the workers."""
-        return self._sum(SumSteps(loss, "moments", (loss, scaling, weights, units)))
+        return self._begun("moments", loss, scaling, weights, units).sums()
 
     def gradient_beside(
         self, model: LinearModel, columns: NDArray[np.int64], unit: float
     ) -> NDArray[np.int64]:
         """Return the gradients summed over the workers."""
-        asked = model, columns, unit
-        return self._sum(SumSteps(self.loss, "gradient_beside", asked, self.columns))
+        return self._begun("gradient_beside", model, columns, unit).sums()
 
-    def _sum(self, steps: SumSteps) -> NDArray[np.int64]:
-        self.partitions.begin("begin_sums", steps)
-        return sum_of(self.partitions.call("sums"))
-
-    def margins(
-        self, model: LinearModel, start: StartingModel | None = None
-    ) -> "PartitionedMargins":
+    def margins(self, model: LinearModel, start: StartingModel | None = None) -> "PartitionedSums":
         """Let the workers compute the margins of a model."""
-        steps = SumSteps(self.loss, "margins", (model, start), self.columns, start)
+        return self._begun("margins", model, start)
+
+    def _begun(self, method: str, *args: Any) -> "PartitionedSums":
+        """Let the workers call a method of their `GradientRows`."""
+        steps = SumSteps(self.loss, method, args, self.columns, self.prior)
         self.partitions.begin("begin_sums", steps)
-        return PartitionedMargins(self.partitions)
+        return PartitionedSums(self.partitions)
 
 
 @dataclass(frozen=True)
-class PartitionedMargins:
-    """Margins that workers hold; like `dplasso.gradient_descent.margins.Margins`."""
+class PartitionedSums:
+    """Sums over all partitions; like `GradientPart`, and like `Margins`."""
 
     partitions: Partitions
 
-    def sums(self, parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
-        """Return the gradient in slope and constants, in units."""
-        return sum_of(self.partitions.call("sums", parameters, unit))
-
-
-class PartitionedSums:
-    """Sums of gradients over all partitions; as `GradientPart`."""
-
-    def __init__(self, partitions: Partitions, steps: SumSteps) -> None:
-        self._partitions, self._steps = partitions, steps
-        self._totals: NDArray[np.int64] | None = None
-
-    def begin(self, weights: NDArray[np.float64]) -> None:
-        """Compute the totals, parts of which `sums` returns."""
-        if self._totals is None:
-            self._partitions.begin("begin_sums", self._steps)
-        self._totals = sum_of(self._partitions.call("sums", weights))
-
-    def sums(self, begin: int, end: int) -> NDArray[np.int64]:
-        """Return the sums of the gradients of columns `begin` to `end`, K numbers for each."""
-        assert self._totals is not None
-        width = self._steps.loss.n_outputs
-        return self._totals[begin * width : end * width]
+    def sums(self, *released: Any) -> NDArray[np.int64]:
+        """Return the sums at released weights, or at slopes and constants."""
+        return sum_of(self.partitions.call("sums", *released))
 
 
 class PartitionedRows:

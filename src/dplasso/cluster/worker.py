@@ -69,10 +69,6 @@ class Description:
         return self.shape, self.n_entries, self.content
 
 
-# What is summed at each call, by the method that prepares it; other methods return the sums.
-_SUMMED = {"part": "whole", "margins": "sums"}
-
-
 @dataclass(frozen=True)
 class SumSteps:
     """The settings of sums over the records: a method of `GradientRows`, and its arguments."""
@@ -88,10 +84,7 @@ class SumSteps:
         settings = X, self.loss, targets, threads, self.columns
         rows = build_gradient_rows(*settings, prior=self.prior)
         made = getattr(rows, self.method)(*self.args)
-        if self.method not in _SUMMED:
-            return lambda: made
-        sums: Sums = getattr(made, _SUMMED[self.method])
-        return sums
+        return getattr(made, "sums", lambda: made)
 
 
 class Worker:

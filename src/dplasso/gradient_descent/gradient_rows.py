@@ -154,7 +154,7 @@ class GradientRows:
         targets = self.targets._replace(offsets=margins.parts[:, 0])
         rows = replace(self, loss=margins.loss, targets=targets)
         part = rows.part(Scaling(columns, 0.0, None), unit)
-        return part.whole(np.zeros(columns.size * self.loss.n_outputs))
+        return part.sums(np.zeros(columns.size * self.loss.n_outputs))
 
     def _unit_rows(self, scaling: Scaling) -> UnitRows:
         """Return unit rows of the columns that are kept, or of all."""

@@ -86,17 +86,17 @@ class NoisyGradientDescent:
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1."""
         for step in range(first, last + 1):
-            self._part.begin(self.weights)
-            self._threads.run(partial(self._update, step))
+            sums = self._part.sums(self.weights)
+            self._threads.run(partial(self._update, step, sums))
 
-    def _update(self, step: int, t: int) -> None:
+    def _update(self, step: int, sums: NDArray[np.int64], t: int) -> None:
         """Update the weights of the blocks of thread t by their noisy gradients."""
         schedule = self.schedule
         for number in range(t, len(self._blocks), self._threads.count):
             begin, end = self._blocks[number]
-            totals = self._part.sums(begin, end)
-            release(totals, schedule.sensitivity * self._unit, self._noise[number][step - 1])
             span = slice(begin * self.n_outputs, end * self.n_outputs)
+            totals = sums[span]
+            release(totals, schedule.sensitivity * self._unit, self._noise[number][step - 1])
             averaged = self.averaged[span] if step >= schedule.first_averaged else None
             state = self.velocity[span], self.weights[span], averaged
             update(totals, self._unit, schedule.momentum, self._steps[begin:end], *state)

@@ -293,8 +293,8 @@ class GradientPart:
         self._levels = np.empty((count, data.factor.size * self.n_outputs), dtype=np.int64)
         self._ahead = (entries_ahead(tiles, scaled=count > 1),) if self.n_outputs == 1 else ()
 
-    def begin(self, weights: NDArray[np.float64]) -> None:
-        """Compute the gradient sums, which `sums` returns in slices."""
+    def sums(self, weights: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return all gradient sums at the given weights, until the next call."""
         data, n_outputs, (_, limit, _) = self._data, self.n_outputs, self._units
         multiply: Any = tile_products if n_outputs == 1 else tile_product_vectors
         pull: Any = row_gradients if n_outputs == 1 else row_gradient_vectors
@@ -319,6 +319,7 @@ class GradientPart:
         self._add_up(scaled, self._totals[:size].reshape(self._shape))
         if self._totals.size > size:
             self._totals[size:] = constants
+        return self._totals
 
     def _add_up(self, scaled: NDArray[np.float64], totals: NDArray[np.int64]) -> None:
         """Set `totals` to the column sums of all contributions, K numbers per column."""
@@ -344,12 +345,3 @@ class GradientPart:
             whole[:] = parts[0][own]
             for part in parts[1:]:
                 whole += part[own]
-
-    def sums(self, begin: int, end: int) -> NDArray[np.int64]:
-        """Return the gradient sums of columns `begin` to `end`, K numbers per column."""
-        return self._totals[begin * self.n_outputs : end * self.n_outputs]
-
-    def whole(self, weights: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Compute and return all gradient sums at the given weights."""
-        self.begin(weights)
-        return self._totals

@@ -116,7 +116,7 @@ def mix(descent: Descent) -> Phase:
         mu *= math.sqrt(1.0 - counting)
         moved = fit.budget.moved_by(course.loss)
         deviation, unit = deviation_of(moved, mu), unit_of(bound, moved, mu, course.n_records)
-        totals = latent.part(scaling, unit).whole(np.zeros(leading * n_outputs))
+        totals = latent.part(scaling, unit).sums(np.zeros(leading * n_outputs))
         gradient = fit.release(totals, moved, mu, unit) / unit
         squares = float(gradient @ gradient) - totals.size * deviation**2
         measured = squares / (course.weight * bound) ** 2
