@@ -27,6 +27,7 @@ from evidence.audit.replay import replay_state
 from evidence.solving import solve
 from sklearn.base import clone
 
+from dplasso.data.store import Store
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.fit.run import Hooks
 from dplasso.frank_wolfe.problem import Problem
@@ -50,9 +51,8 @@ DECLARED = {"add-remove": SHARE, "replace-one": 2 * SHARE}
 PLACES = {
     name: import_module(f"dplasso.{module}")
     for module, names in {
-        "frank_wolfe.problem": ("lay_out",),
-        "fit.records": ("build_problem",),
-        "fit.frank_wolfe": ("vertex_mechanism", "paper_mechanism", "FrankWolfe"),
+        "fit.records": ("design_of",),
+        "fit.frank_wolfe": ("build_problem", "vertex_mechanism", "paper_mechanism", "FrankWolfe"),
         "fit.method": ("make_statement",),
         "fit.run": ("run_in_chunks",),
         "phases.select": ("make_selector",),
@@ -102,16 +102,15 @@ def describe(value):
 
 
 def _describe_call(name, arguments, options):
-    if name == "lay_out" and isinstance(arguments[0], np.ndarray):
-        # X itself, whose number of rows is private.
-        X, *others = arguments
+    X, *others = arguments
+    if name == "design_of" and isinstance(X, np.ndarray):
+        # The number of rows is private.
         arguments = (("dense", str(X.dtype), X.shape[1]), *others)
     if name == "build_problem":
-        # The labels.
-        arguments = (arguments[0], str(arguments[1].dtype), *arguments[2:])
-    if name == "lay_out" and options["given_rows"] is not None:
-        X, kinds = arguments[0], [str(part.dtype) for part in options["given_rows"][:2]]
-        arguments, options = (("store", X.shape[1]),), options | {"given_rows": tuple(kinds)}
+        arguments = (arguments[0], str(arguments[1].labels.dtype))
+    if name == "design_of" and isinstance(X, Store):
+        kinds = tuple(str(part.dtype) for part in X.rows[:2])
+        arguments = (("store", X.shape[1], kinds), *others)
     named = {key: describe(options[key]) for key in sorted(options)}
     return name, tuple(describe(value) for value in arguments), named
 

@@ -113,17 +113,19 @@ class _Fit:
         self, X: Any, y: Any, X_test: Any, y_test: Any, seed: int, advance: Advance
     ) -> tuple[float, float, float]:
         """Run what no estimator offers: the solver with a selection rule of its own."""
-        from dplasso.frank_wolfe.problem import build_problem
+        from dplasso.frank_wolfe.problem import build_problem, design_of
         from dplasso.frank_wolfe.transcript import weights
-        from dplasso.matrix.orientations import lay_out
+        from dplasso.losses.targets import targets_of
         from dplasso.privacy.exponential_mechanism import SelectionRule
         from dplasso.privacy.randomness import random_stream
+        from dplasso.runtime.threads import ONE_THREAD
         from dplasso.selection.registry import make_selector
         from evidence.paper.uniform import uniform_state
         from evidence.solving import solve
 
-        design = lay_out(X, bound=1.0, intercept=False, n_threads=self.n_jobs)
-        problem = build_problem(design, y.astype(np.float64), radius=RADIUS, n_steps=self.n_iter)
+        design = design_of(X, 1.0, False, ONE_THREAD)
+        targets = targets_of(y.astype(np.float64))
+        problem = build_problem(design, targets, radius=RADIUS, n_steps=self.n_iter)
         if self.variant == "uniform":
             selector: Any = uniform_state()
         else:

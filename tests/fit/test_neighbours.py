@@ -21,7 +21,7 @@ from dplasso.frank_wolfe.large_step import large_rows
 from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
 from dplasso.frank_wolfe.rounds import round_end
 from dplasso.losses.logistic import Logistic
-from dplasso.losses.targets import NO_WEIGHTS, Targets
+from dplasso.losses.targets import NO_WEIGHTS
 from dplasso.privacy.exponential_mechanism import vertex_mechanism
 from frank_wolfe.cases import (
     add_changes,
@@ -99,9 +99,7 @@ def rounds(problem):
     """Take different vertices, each of weight 1; yield the state after every round."""
     n_steps, n_columns = problem.n_steps, problem.design.n_columns
     steps = RoundSteps(problem.loss, BOUND, n_columns, n_steps, 1.0, 32)
-    rows = RoundRows(
-        steps, problem.design, Targets(problem.labels, problem.weights, problem.labels.size)
-    )
+    rows = RoundRows(steps, problem.design, problem.targets)
     taken, done = random_transcript(problem, 0), 0
     vertex = np.random.default_rng(0).permutation(n_columns)[:n_steps]
     state = RoundState(rows.start(), rows._margin, rows._residual)

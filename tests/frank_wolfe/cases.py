@@ -14,6 +14,7 @@ from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.losses.contract import residual_vector
 from dplasso.losses.logistic import Logistic
+from dplasso.losses.targets import NO_OFFSETS, NO_WEIGHTS, Targets
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.orientations import Design, transpose
 from dplasso.privacy.randomness import random_stream
@@ -43,6 +44,8 @@ def build(
     intercept=True,
     residual_bound=1.0,
     loss=None,
+    weights=NO_WEIGHTS,
+    offsets=NO_OFFSETS,
     **options,
 ):
     """Lay out a dense or CSR matrix as the estimator does, always with columns."""
@@ -56,9 +59,10 @@ def build(
         intercept=intercept,
         bound=bound,
     )
+    labels = np.asarray(labels, dtype=np.float64)
     return build_problem(
         design,
-        np.asarray(labels, dtype=np.float64),
+        Targets(labels, weights, labels.size, offsets),
         radius=radius,
         n_steps=n_steps,
         loss=loss or Logistic(residual_bound),
@@ -131,10 +135,10 @@ def true_residuals(problem, margin, step):
     """Return the residuals at integer margins, shape (N, K), from the loss row by row."""
     n_outputs = problem.loss.n_outputs
     margins = margin.reshape(-1, n_outputs) * margin_scale(problem, step)
-    if problem.offsets.size:
-        margins = margins + problem.offsets
+    if problem.targets.offsets.size:
+        margins = margins + problem.targets.offsets
     residuals = np.empty(margins.shape)
-    for row, label, found in zip(margins, problem.labels, residuals, strict=True):
+    for row, label, found in zip(margins, problem.targets.labels, residuals, strict=True):
         residual_vector(problem.loss, row, label, found)
     return residuals
 

@@ -1,7 +1,5 @@
 """Which tolerance a fit takes, as its noise hides; and when a row is looked at again."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -9,15 +7,16 @@ from hypothesis import strategies as st
 
 from dplasso import DPFrankWolfeClassifier
 from dplasso.estimators.fitting import method_of
+from dplasso.fit.records import LocalRecords
 from dplasso.frank_wolfe.drift import (
     PRIVATE_TOLERANCE,
     due_step,
-    tolerance_of,
     tolerance_within_noise,
 )
 from dplasso.phases import count
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
+from dplasso.runtime.threads import ONE_THREAD
 from fit.cases import records
 from frank_wolfe.reference import first_outside
 
@@ -45,11 +44,11 @@ def test_due_step_is_the_first_outside(full_margin, ends, step, n_steps):
 
 @pytest.mark.parametrize(
     ("drift_tol", "private", "expected"),
-    [("auto", True, 2.5e-3), ("auto", False, 1e-4), (0, True, 0.0), (0.1, False, 0.1)],
+    [("auto", True, 2.5e-3), ("auto", False, 1e-4), (0, True, 0.0), (None, False, None)],
 )
 def test_what_a_setting_stands_for(drift_tol, private, expected):
-    assert tolerance_of(drift_tol, private=private) == expected
-    assert tolerance_of(None, private=private) is None
+    epsilon = 2.0 if private else np.inf
+    assert method_of(estimator(epsilon=epsilon, drift_tol=drift_tol)).drift_tol == expected
 
 
 def test_a_tolerance_within_the_noise_moves_no_score_by_more_than_a_third_of_it():
@@ -86,7 +85,7 @@ def tolerance(counted=None, **given):
     released = Released()
     if counted is not None:
         released = released.then(0.01, Counted(np.array([counted / 2.0] * 2), 1.0))
-    laid_out = SimpleNamespace(shape=(400, 60), problem=lambda *_: None)
+    laid_out = LocalRecords(X, Y, None).laid_out(1.0, False, ONE_THREAD)
     return method.problem(laid_out, task, released, method.budget(task, 60))[1]
 
 

@@ -8,8 +8,8 @@ from typing import Any, Self
 from dplasso.errors import ParameterError
 from dplasso.fit.method import Method, checked_count, common_parameters, word_or_number
 from dplasso.fit.task import Task
-from dplasso.frank_wolfe.drift import tolerance_of, tolerance_within_noise
-from dplasso.frank_wolfe.problem import Problem
+from dplasso.frank_wolfe.drift import PLAIN_TOLERANCE, PRIVATE_TOLERANCE, tolerance_within_noise
+from dplasso.frank_wolfe.problem import Problem, build_problem
 from dplasso.frank_wolfe.solve import SOLVERS, FrankWolfe
 from dplasso.phases.contract import Fit, Phase, Plan, Snapshot, Steps
 from dplasso.phases.count import COUNT_SHARE, count
@@ -76,13 +76,6 @@ class FrankWolfeLoop(Method):
                 f"`l1_radius` times `feature_bound` must be at most {_LARGEST_MARGIN:g}, got "
                 f"{radius:g} times {bound:g}"
             )
-        drift_tol = word_or_number(
-            params,
-            "drift_tol",
-            {"auto": "auto", None: None},
-            lambda tolerance: 0 <= tolerance < math.inf,
-            "'auto', `None` or a finite number >= 0",
-        )
         return cls(
             **common,
             l1_radius=radius,
@@ -99,7 +92,13 @@ class FrankWolfeLoop(Method):
             step=step,
             algorithm=params["solver"],
             selector=params["selector"],
-            drift_tol=tolerance_of(drift_tol, private=private),
+            drift_tol=word_or_number(
+                params,
+                "drift_tol",
+                {"auto": PRIVATE_TOLERANCE if private else PLAIN_TOLERANCE, None: None},
+                lambda tolerance: 0 <= tolerance < math.inf,
+                "'auto', `None` or a finite number >= 0",
+            ),
         )
 
     @property
@@ -180,7 +179,15 @@ class FrankWolfeLoop(Method):
                 max(1.0, n_records) * self.feature_bound,
                 2 * max(1, records.shape[1]),
             )
-        return records.problem(loss, self.l1_radius, self.n_iter, share_bits(n_records)), tolerance
+        problem = build_problem(
+            records.design,
+            records.targets,
+            radius=self.l1_radius,
+            n_steps=self.n_iter,
+            loss=loss,
+            share_bits=share_bits(n_records),
+        )
+        return problem, tolerance
 
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:  # noqa: ARG002
         """Count the classes, where margins start at their balance; then draw T vertices."""

@@ -16,14 +16,7 @@ from dplasso.data.store import Store, check_entries
 from dplasso.encoding.origin import Origin, origin_of
 from dplasso.errors import DataError, in_our_words
 from dplasso.fit.task import Task
-from dplasso.frank_wolfe.problem import (
-    Problem,
-    all_columns,
-    build_problem,
-    design_of,
-    room_for,
-    starting,
-)
+from dplasso.frank_wolfe.problem import all_columns, design_of, room_for, starting
 from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
 from dplasso.gradient_descent.gradient_rows import GradientRows, build_gradient_rows
 from dplasso.ledger import data_fingerprint
@@ -132,21 +125,6 @@ class LocalRecords:
         """Lay the matrix out for vertices, with entries clipped to a bound."""
         design = design_of(self.X, bound, intercept, threads)
         return replace(self, design=design, whole=all_columns(design))
-
-    def problem(self, loss: Any, radius: float, n_steps: int, share_bits: int) -> Problem:
-        """Return the problem of a run of the paper's algorithms."""
-        assert self.design is not None, "rows are laid out first"
-        targets = self.targets
-        return build_problem(
-            self.design,
-            targets.labels,
-            weights=targets.weights,
-            offsets=targets.offsets,
-            radius=radius,
-            n_steps=n_steps,
-            loss=loss,
-            share_bits=share_bits,
-        )
 
     def rows(self, steps: RoundSteps, threads: Threads) -> RoundRows:
         """Return the rows for a run in rounds."""

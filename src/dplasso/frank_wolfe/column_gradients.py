@@ -38,11 +38,10 @@ Units = tuple[float, float, float]
 
 def starting_alpha(problem: Problem, threads: Threads) -> NDArray[np.int64]:
     """Return the column gradients at zero weights, output after output."""
-    shape = problem.labels.size, problem.loss.n_outputs
+    shape = problem.design.n_rows, problem.loss.n_outputs
     margin, rows = np.zeros(shape, dtype=np.int64), np.arange(shape[0], dtype=np.int32)
     residual, old, new = np.zeros((3, *shape))
-    targets = problem.labels, problem.weights, problem.offsets
-    renew_residuals(problem.loss, targets, rows, 0.0, margin, residual, old, new)
+    renew_residuals(problem.loss, problem.targets, rows, 0.0, margin, residual, old, new)
     by_output = np.ascontiguousarray(residual.T)
     return gradients_of(problem.design, share_units(problem), by_output, threads)
 

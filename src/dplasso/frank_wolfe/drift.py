@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.problem import weight_scale
 from dplasso.losses.contract import gradient
-from dplasso.losses.targets import offset_of, weight_of, weighted_margins_within
+from dplasso.losses.targets import Targets, offset_of, weight_of, weighted_margins_within
 from dplasso.runtime.compilation import kernel
 
 NONE = -1
@@ -58,13 +58,6 @@ class Calendar(NamedTuple):
     shift: int
 
 
-def tolerance_of(drift_tol: float | str | None, *, private: bool) -> float | None:
-    """Return the tolerance of a setting, in a private fit or in another."""
-    if drift_tol == "auto":
-        return PRIVATE_TOLERANCE if private else PLAIN_TOLERANCE
-    return None if drift_tol is None else float(drift_tol)
-
-
 def tolerance_within_noise(exponent_scale: float, largest: float, n_scores: int) -> float:
     """Return a tolerance that the noise of the draws hides, at least `PRIVATE_TOLERANCE`.
 
@@ -86,11 +79,9 @@ def new_calendar(n_rows: int, n_steps: int, scheduled: bool = True) -> Calendar:
     return Calendar(np.full(shape, NONE, dtype=np.int32), np.zeros(shape, dtype=np.int32), shift)
 
 
-def new_rows(
-    loss: Any, targets: tuple[NDArray[np.float64], ...], tolerance: float
-) -> NDArray[np.void]:
+def new_rows(loss: Any, targets: Targets, tolerance: float) -> NDArray[np.void]:
     """Return the rows at zero weights, shape (N,), none scheduled."""
-    rows: NDArray[np.void] = np.zeros(targets[0].size, dtype=ROW).view(np.recarray)
+    rows: NDArray[np.void] = np.zeros(targets.labels.size, dtype=ROW).view(np.recarray)
     for name in ("due", "following", "previous"):
         rows[name] = NONE
     _start_rows(loss, targets, rows, tolerance)
@@ -100,10 +91,9 @@ def new_rows(
 @kernel
 def _start_rows(loss, targets, rows, tolerance):
     """Set residuals and intervals to those of the starting margins."""
-    labels, weights, offsets = targets
     for i in range(rows.size):
-        row, label, weight = rows[i], labels[i], weight_of(weights, i)
-        offset = offset_of(offsets, i, 0)
+        row, label, weight = rows[i], targets.labels[i], weight_of(targets.weights, i)
+        offset = offset_of(targets.offsets, i, 0)
         row.gradient = weight * gradient(loss, offset, label)
         row.lowest, row.highest = weighted_margins_within(
             loss, row.gradient, label, weight, offset, tolerance

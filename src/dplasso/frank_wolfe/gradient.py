@@ -224,7 +224,7 @@ def renew_residuals(
 
 @kernel
 def _renew_residuals(loss, targets, rows, scale, margin, residual, old, new):
-    labels, weights, offsets = targets
+    labels, weights, _, offsets = targets
     # Short loops without a branch are compiled to vector instructions.
     some, targeted = np.empty((2, _TOGETHER))
     for begin in range(0, rows.size, _TOGETHER):
@@ -244,7 +244,7 @@ def _renew_residuals(loss, targets, rows, scale, margin, residual, old, new):
 
 @kernel
 def _renew_residual_vectors(loss, targets, rows, scale, margin, residual, old, new):
-    labels, weights, offsets = targets
+    labels, weights, _, offsets = targets
     margins, residuals = np.empty(margin.shape[1]), np.empty(margin.shape[1])
     for m in range(rows.size):
         i = rows[m]

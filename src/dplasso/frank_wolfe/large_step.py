@@ -31,7 +31,7 @@ Notes = tuple[NDArray[np.int64], NDArray[np.int64], int]
 
 def large_rows(problem: Problem) -> int:
     """Return the number of rows above which a step counts as large."""
-    mean = max(1.0, problem.design.rows.indices.size / max(1, problem.labels.size))
+    mean = max(1.0, problem.design.rows.indices.size / max(1, problem.design.n_rows))
     return int(min(LARGE_STEP_ENTRIES / mean, 2.0**62))
 
 
@@ -53,7 +53,7 @@ def take_step(
     `changes`: zero arrays, shape (D,), for the sums of each thread; made when needed.
     `n_looked_at`: rows of the column and rows due. Raises DataError if a store is damaged.
     """
-    n_rows = problem.labels.size
+    n_rows = problem.design.n_rows
     # Expect the part of rows that changed in the last large step.
     part = n_looked_at / max(1, n_rows)
     n_entries, expected = problem.design.rows.indices.size, part * float(state.refreshed_part[0])

@@ -3,14 +3,13 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dplasso.data.store import Store
 from dplasso.frank_wolfe import transcript
 from dplasso.losses.logistic import Logistic
-from dplasso.losses.targets import NO_OFFSETS, NO_WEIGHTS, Targets
-from dplasso.matrix.compressed import Make
-from dplasso.matrix.orientations import Design, lay_out
+from dplasso.losses.targets import Targets
+from dplasso.matrix.compressed import Make, compress
+from dplasso.matrix.orientations import Design, check_row_count, transpose
 from dplasso.matrix.starting import StartingModel, StartingRows
 from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import Threads
@@ -27,7 +26,6 @@ weight_scale = kernel(transcript.weight_scale)
 class Problem(NamedTuple):
     """Data and public parameters of a run with a fixed radius.
 
-    `labels`, `weights`, `offsets`: as in `dplasso.losses.targets`.
     `unit`: fixed-point units per unit of alpha, S = 2^32 / (B C).
     `share_limit`: the bound on a record's part of a column gradient, in these units.
     `margin_unit`: fixed-point units of a margin per unit of x, 2^b / B.
@@ -35,9 +33,7 @@ class Problem(NamedTuple):
 
     design: Design
     loss: Any
-    labels: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    offsets: NDArray[np.float64]
+    targets: Targets
     radius: float
     unit: float
     share_limit: float
@@ -63,15 +59,16 @@ def margin_unit(bound: float, n_steps: int) -> float:
 
 
 def design_of(X: Any, bound: float, intercept: bool, threads: Threads) -> Design:
-    """Lay out a matrix or a store; see `lay_out`."""
-    return lay_out(
-        X,
-        bound=bound,
-        intercept=intercept,
-        n_threads=threads.count,
-        given_rows=X.rows if isinstance(X, Store) else None,
-        make=room_for(X),
-    )
+    """Lay out a matrix or a store by rows and by columns, copied once; it is never written to.
+
+    Raises DataError as `compress` does.
+    """
+    check_row_count(X.shape[0])
+    matrix, is_rows = (X.rows, True) if isinstance(X, Store) else compress(X, threads.count)
+    n_rows, n_columns = X.shape
+    turned = transpose(matrix, n_columns if is_rows else n_rows, threads.count, room_for(X))
+    rows, columns = (matrix, turned) if is_rows else (turned, matrix)
+    return Design(rows, columns, n_rows, n_columns, intercept, float(bound))
 
 
 def room_for(X: Any) -> Make:
@@ -101,23 +98,19 @@ def starting(
 
 def build_problem(
     design: Design,
-    labels: NDArray[np.float64],
+    targets: Targets,
     *,
     radius: float,
     n_steps: int,
     loss: Any = None,
     share_bits: int = CONTRIBUTION_BITS,
-    weights: NDArray[np.float64] = NO_WEIGHTS,
-    offsets: NDArray[np.float64] = NO_OFFSETS,
 ) -> Problem:
     """Build a problem; the default loss is the logistic one with C = 1."""
     loss = Logistic() if loss is None else loss
     return Problem(
         design=design,
         loss=loss,
-        labels=labels,
-        weights=weights,
-        offsets=offsets,
+        targets=targets,
         radius=radius,
         unit=gradient_unit(design.bound, loss.residual_bound, share_bits),
         share_limit=2.0**share_bits,

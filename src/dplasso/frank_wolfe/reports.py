@@ -31,7 +31,7 @@ def begin_step(problem, state, n_looked_at):
     """Return whether to note the changes of a step that looks at so many rows."""
     state.step_counts[:] = 0
     state.step_counts[0] = n_looked_at
-    n_entries, n_rows = problem.design.rows.indices.size, problem.labels.size
+    n_entries, n_rows = problem.design.rows.indices.size, problem.design.n_rows
     expected = expected_entries(n_looked_at, state.refreshed_part[0], n_entries, n_rows)
     return expected <= WIDE * state.alpha.size
 
@@ -67,7 +67,7 @@ def sort_notes(size, changed, before, count):
 def report(problem, state, selector, telling, notes):
     """Report the changes of a step to the selector, or mark it for a rebuild."""
     n_looked_at, n_refreshed, n_touched = state.step_counts
-    n_entries, n_rows = problem.design.rows.indices.size, problem.labels.size
+    n_entries, n_rows = problem.design.rows.indices.size, problem.design.n_rows
     most = WIDE * state.alpha.size
     if expected_entries(n_looked_at, 1.0, n_entries, n_rows) > most:
         state.refreshed_part[0] = n_refreshed / n_looked_at

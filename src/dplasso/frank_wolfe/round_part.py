@@ -201,11 +201,11 @@ class RoundRows:
 
     def _renew(self, rows: NDArray[np.int32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Renew the residuals of some rows; return them before and after, shape (K, n)."""
-        steps, targets = self._steps, self._targets
-        arrays = targets.labels, targets.weights, targets.offsets
+        steps = self._steps
         old, new = np.empty((2, rows.size, steps.loss.n_outputs))
         scale = steps.vertex_weight / steps.margin_unit
-        renew_residuals(steps.loss, arrays, rows, scale, self._margin, self._residual, old, new)
+        state = self._margin, self._residual
+        renew_residuals(steps.loss, self._targets, rows, scale, *state, old, new)
         return np.ascontiguousarray(old.T), np.ascontiguousarray(new.T)
 
     def _touch(self, drawn: list[Drawn], first: int, last: int) -> NDArray[np.int32]:

@@ -47,6 +47,7 @@ def touch_rows(problem, column, public, rows, first, last, weight, scratch):
     indices, values, constant = column
     bound, margin_unit, scale, tolerance, n_steps, step, scheduled = public
     refreshed, before, after = scratch.refreshed, scratch.old, scratch.new
+    targets = problem.targets
     moved, moved_to = scratch.moved, scratch.moved_to
     everyone = indices.size == 0
     term = margin_term(clip(constant, bound), margin_unit)
@@ -77,8 +78,8 @@ def touch_rows(problem, column, public, rows, first, last, weight, scratch):
             if not scheduled or (later >= row.lowest and later <= row.highest):
                 continue
         else:
-            label, counts = problem.labels[i], weight_of(problem.weights, i)
-            offset = offset_of(problem.offsets, i, 0)
+            label, counts = targets.labels[i], weight_of(targets.weights, i)
+            offset = offset_of(targets.offsets, i, 0)
             new = counts * gradient(problem.loss, value + offset, label)
             if new != row.gradient:
                 refreshed[n_refreshed] = i
@@ -111,11 +112,12 @@ def count_entries(indptr, refreshed, count):
 def record_refreshed(problem, state, scratch, count):
     """Update the sums of the history."""
     rows, sums, shift = state.rows, state.sums, state.calendar.shift
+    targets = problem.targets
     for m in range(count):
         i, old, new = scratch.refreshed[m], scratch.old[m], scratch.new[m]
-        label, weight = problem.labels[i], weight_of(problem.weights, i)
+        label, weight = targets.labels[i], weight_of(targets.weights, i)
         sums[i >> shift, 0] += (new - old) * np.float64(rows[i].margin) / problem.margin_unit
-        record_of = label, weight, offset_of(problem.offsets, i, 0)
+        record_of = label, weight, offset_of(targets.offsets, i, 0)
         offset = weighted_tangent_offset(problem.loss, new, *record_of)
         sums[i >> shift, 1] += offset - weighted_tangent_offset(problem.loss, old, *record_of)
 

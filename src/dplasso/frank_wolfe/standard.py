@@ -57,7 +57,7 @@ class StandardState:
 
 def start_standard(problem: Problem) -> StandardState:
     """Return the state before the first step, with all weights zero."""
-    shape = problem.labels.size, problem.loss.n_outputs
+    shape = problem.design.n_rows, problem.loss.n_outputs
     alpha, weights = np.zeros((2, problem.n_coordinates), dtype=np.int64)
     margins, residuals = np.zeros(shape, dtype=np.int64), np.zeros(shape)
     state = StandardState(alpha, weights, margins, residuals, np.zeros(2, dtype=np.int64))
@@ -67,14 +67,13 @@ def start_standard(problem: Problem) -> StandardState:
 
 def refresh_all(problem: Problem, state: StandardState, step: int) -> None:
     """Recompute margins, residuals and column gradients after `step` steps."""
-    size, n_rows = problem.design.n_coordinates, problem.labels.size
+    size, n_rows = problem.design.n_coordinates, problem.design.n_rows
     margin, rows = np.empty(n_rows, dtype=np.int64), np.arange(n_rows, dtype=np.int32)
     for k in range(problem.loss.n_outputs):
         add_margins(problem, state.weights[k * size : (k + 1) * size], margin)
         state.margins[:, k] = margin
     old, new = np.empty((2, *state.residuals.shape))
-    targets = problem.labels, problem.weights, problem.offsets
-    arguments = problem.loss, targets, rows, margin_scale(problem, step)
+    arguments = problem.loss, problem.targets, rows, margin_scale(problem, step)
     renew_residuals(*arguments, state.margins, state.residuals, old, new)
     columns = np.ascontiguousarray(new.T)
     state.alpha[:] = gradients_of(problem.design, share_units(problem), columns, ONE_THREAD)
@@ -83,12 +82,12 @@ def refresh_all(problem: Problem, state: StandardState, step: int) -> None:
 @kernel
 def mean_loss(problem, margin, step):
     """Return the mean loss after `step` steps."""
-    total = 0.0
+    total, targets = 0.0, problem.targets
     scale = margin_scale(problem, step)
     for i in range(margin.size):
-        whole = np.float64(margin[i]) * scale + offset_of(problem.offsets, i, 0)
-        loss = value(problem.loss, whole, problem.labels[i])
-        total += weight_of(problem.weights, i) * loss
+        whole = np.float64(margin[i]) * scale + offset_of(targets.offsets, i, 0)
+        loss = value(problem.loss, whole, targets.labels[i])
+        total += weight_of(targets.weights, i) * loss
     return total / margin.size
 
 
@@ -113,7 +112,7 @@ def take_standard_steps(
 ) -> None:
     """Take steps `first` to `last`; `take` notes a vertex and returns the one to take."""
     (objective, gap), work = recorded
-    n_rows = problem.labels.size
+    n_rows = problem.design.n_rows
     nnz = problem.design.rows.indices.size
     for step in range(first, last + 1):
         refresh_all(problem, state, step - 1)

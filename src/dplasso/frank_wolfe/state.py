@@ -81,11 +81,10 @@ def new_scratch(n_rows: int, n_reports: int) -> Scratch:
 @kernel
 def starting_offset(loss, targets, rows):
     """Return the sum of the tangent offsets at zero weights."""
-    labels, weights, offsets = targets
-    total = 0.0
+    labels, total = targets.labels, 0.0
     for i in range(labels.size):
-        weight = weight_of(weights, i)
-        offset = offset_of(offsets, i, 0)
+        weight = weight_of(targets.weights, i)
+        offset = offset_of(targets.offsets, i, 0)
         total += weighted_tangent_offset(loss, rows[i].gradient, labels[i], weight, offset)
     return total
 
@@ -96,9 +95,9 @@ def start_sparse(
     """Return the state before the first step, with all weights zero."""
     design = problem.design
     longest_row = int(np.diff(design.rows.indptr).max(initial=0)) + int(design.intercept)
-    calendar = new_calendar(problem.labels.size, problem.n_steps, drift_tol is not None)
+    calendar = new_calendar(design.n_rows, problem.n_steps, drift_tol is not None)
     sums = np.zeros((len(calendar.head), 2))
-    loss, targets = problem.loss, (problem.labels, problem.weights, problem.offsets)
+    loss, targets = problem.loss, problem.targets
     rows = new_rows(loss, targets, drift_tol or 0.0)
     sums[0, 1] = starting_offset(loss, targets, rows)
     counts = np.zeros(2, dtype=np.int64), np.zeros(3, dtype=np.int64)

@@ -6,14 +6,14 @@ inside the cache. The distributed entries lie where their block stands in the re
 needs 2 bytes per entry and a copy of one block per thread. The result does not depend on threads.
 """
 
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from dplasso.errors import DataError
-from dplasso.matrix.compressed import Compressed, Make, as_scipy, compress
+from dplasso.matrix.compressed import Compressed, Make, as_scipy
 from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import even_parts, thread_pool
 
@@ -47,27 +47,6 @@ class Design(NamedTuple):
     def n_coordinates(self) -> int:
         """D, plus one for an intercept."""
         return self.n_columns + int(self.intercept)
-
-
-def lay_out(
-    X: Any,
-    *,
-    bound: float,
-    intercept: bool,
-    n_threads: int = 1,
-    given_rows: Compressed | None = None,
-    make: Make = np.empty,
-) -> Design:
-    """Lay out a matrix by rows and by columns, copied once; it is never written to.
-
-    `given_rows`: the rows of X, if they are known and checked. Raises DataError as `compress` does.
-    """
-    check_row_count(X.shape[0])
-    matrix, is_rows = (given_rows, True) if given_rows else compress(X, n_threads)
-    n_rows, n_columns = X.shape
-    turned = transpose(matrix, n_columns if is_rows else n_rows, n_threads, make)
-    rows, columns = (matrix, turned) if is_rows else (turned, matrix)
-    return Design(rows, columns, n_rows, n_columns, intercept, float(bound))
 
 
 def check_row_count(n_rows: int) -> None:

@@ -15,8 +15,8 @@ from numba.core.dispatcher import Dispatcher
 
 from dplasso import DataError
 from dplasso.fit import frank_wolfe as method_module
+from dplasso.fit import records as records_module
 from dplasso.fit import run as run_module
-from dplasso.frank_wolfe import problem as problem_module
 from neighbours import INPUT_KINDS, common_records
 from recorder import words_drawn
 
@@ -60,7 +60,7 @@ def spies(monkeypatch, private_model):
         return call
 
     calls = (
-        (problem_module, "lay_out"),
+        (records_module, "design_of"),
         (method_module, "FrankWolfe"),
         (run_module, "run_in_chunks"),
     )
@@ -80,7 +80,7 @@ def test_the_spies_see_a_fit_that_is_not_refused(private_model, spies):
     private_model().fit(*common_records())
     assert len(streams) == 1
     assert words_drawn(streams[0]) > 0
-    assert {"lay_out", "FrankWolfe", "run_in_chunks", "run_sparse"} <= set(entered)
+    assert {"design_of", "FrankWolfe", "run_in_chunks", "run_sparse"} <= set(entered)
 
 
 def refused(private_model, spies, data, message, **options):
@@ -142,7 +142,7 @@ def test_an_index_outside_the_matrix(private_model, spies):
         private_model().fit(broken, y)
     streams, entered = spies
     # Found while the data are laid out; no gradient is computed and nothing is drawn.
-    assert set(entered) <= {"lay_out"}
+    assert set(entered) <= {"design_of"}
     assert [words_drawn(stream) for stream in streams] in ([], [0])
 
 
