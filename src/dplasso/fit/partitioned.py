@@ -21,8 +21,7 @@ from dplasso.fit.method import Method
 from dplasso.fit.records import checked_weights, local_records, rows_within_limit, store_of
 from dplasso.fit.task import Labels, Task
 from dplasso.frank_wolfe.round_part import RoundSteps
-from dplasso.ledger import data_fingerprint
-from dplasso.losses.targets import Targets, count_classes
+from dplasso.losses.targets import Targets
 from dplasso.matrix.compressed import checked
 from dplasso.matrix.orientations import check_row_count
 from dplasso.matrix.starting import StartingModel
@@ -60,27 +59,11 @@ class ClusterRecords:
         self.workers.tell("encode", task)
         return self
 
-    def _asked(self, question: Callable[[Targets], Any]) -> list[Any]:
+    def of_targets(self, question: Callable[[Targets], Any]) -> list[Any]:
         return self.workers.call("of_targets", question)
-
-    def fingerprint(self) -> str:
-        return data_fingerprint(np.concatenate(self._asked(lambda targets: targets.labels != 0)))
 
     def check(self, n_threads: int) -> None:
         """Do nothing: workers looked at their entries when they opened them."""
-
-    def counts(self, loss: Any) -> tuple[list[int], int]:
-        answers = self._asked(lambda targets: count_classes(loss, targets))
-        counts = zip(*(counts for counts, _ in answers), strict=True)
-        return [sum(of_class) for of_class in counts], answers[0][1]
-
-    @property
-    def total_weight(self) -> float:
-        weights = np.concatenate(self._asked(lambda targets: targets.weights))
-        return float(weights.sum()) if weights.size else float(self.shape[0])
-
-    def count_rows(self, *, weighing: bool) -> int:
-        return sum(self._asked(lambda targets: targets.count_rows(weighing=weighing)))
 
     def laid_out(self, bound: float, intercept: bool, threads: Threads) -> "ClusterRecords":  # noqa: ARG002
         """Refuse too many records; workers lay them out."""

@@ -3,6 +3,7 @@
 Rows in partitions (`dplasso.fit.partitioned`) answer the same questions by asking their workers.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Union
 
@@ -19,8 +20,7 @@ from dplasso.fit.task import Task
 from dplasso.frank_wolfe.problem import all_columns, design_of, room_for, starting
 from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
 from dplasso.gradient_descent.gradient_rows import GradientRows, build_gradient_rows
-from dplasso.ledger import data_fingerprint
-from dplasso.losses.targets import Targets, count_classes, targets_of
+from dplasso.losses.targets import Targets, targets_of
 from dplasso.matrix.compressed import without_duplicates, working_dtype
 from dplasso.matrix.orientations import Design, check_row_count
 from dplasso.matrix.starting import StartingModel, StartingRows
@@ -99,27 +99,15 @@ class LocalRecords:
         """Return the records with the targets of a task."""
         return replace(self, targets=targets_of(task.encode(self.y), self.weights, self.within))
 
-    def fingerprint(self) -> str:
-        """Return the fingerprint of the labels."""
-        return data_fingerprint(self.targets.labels)
+    def of_targets(self, question: Callable[[Targets], Any]) -> list[Any]:
+        """Return what a question returns for the targets of each partition, here of one."""
+        return [question(self.targets)]
 
     def check(self, n_threads: int) -> None:
         """Read all of a store and refuse what is damaged; matrices were looked at before."""
         if isinstance(self.X, Store):
             # Two threads at least: one of them may be waiting for the disk.
             check_entries(self.X, n_threads=max(2, n_threads))
-
-    def counts(self, loss: Any) -> tuple[list[int], int]:
-        """Count the records of the classes."""
-        return count_classes(loss, self.targets)
-
-    @property
-    def total_weight(self) -> float:
-        return self.targets.total_weight
-
-    def count_rows(self, *, weighing: bool) -> int:
-        """Count the records that are not left out; see `Targets.count_rows`."""
-        return self.targets.count_rows(weighing=weighing)
 
     def laid_out(self, bound: float, intercept: bool, threads: Threads) -> "LocalRecords":
         """Lay the matrix out for vertices, with entries clipped to a bound."""

@@ -6,11 +6,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from dplasso.errors import NoiseWarning
 from dplasso.fit.method import Method
 from dplasso.fit.records import Records
 from dplasso.fit.task import Task
-from dplasso.ledger import Reservation, charged, check_affordable, check_paid
+from dplasso.ledger import (
+    Reservation,
+    charged,
+    check_affordable,
+    check_paid,
+    data_fingerprint,
+)
 from dplasso.model import Model
 from dplasso.phases.contract import NO_SNAPSHOT, Fit, Plan, Snapshot, Steps, check_share
 from dplasso.phases.released import Released
@@ -140,7 +148,8 @@ def _prepared(method: Method, records: Records, hooks: Hooks) -> Begun:
     notes: dict[str, str | None] = {}
     if method.ledger is not None:
         prior = method.public_knowledge or None
-        notes = {"fingerprint": records.fingerprint(), "prior": prior}
+        labels = np.concatenate(records.of_targets(lambda own: own.labels != 0))
+        notes = {"fingerprint": data_fingerprint(labels), "prior": prior}
     plan = method.plan(task, n_features, records.weighted)
     return Begun(method, task, budget, plan, statement, records, notes)
 

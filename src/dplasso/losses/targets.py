@@ -16,7 +16,7 @@ from dplasso.privacy.share import shares
 from dplasso.runtime.compilation import kernel
 
 # Fraction bits of a weight in private counts.
-_PART_BITS = 24
+PART_BITS = 24
 NO_WEIGHTS, NO_OFFSETS = np.zeros(0), np.zeros((0, 0))
 
 
@@ -47,11 +47,6 @@ class Targets(NamedTuple):
             else self.n_records
         )
 
-    @property
-    def total_weight(self) -> float:
-        """The sum of all weights."""
-        return float(self.weights.sum()) if self.weights.size else float(self.n_records)
-
 
 def targets_of(
     labels: NDArray[np.float64],
@@ -65,21 +60,21 @@ def targets_of(
     return Targets(labels, NO_WEIGHTS if weights is None else weights, n_records)
 
 
-def count_classes(loss: Any, targets: Targets) -> tuple[list[int], int]:
+def count_classes(loss: Any, targets: Targets) -> list[int]:
     """Count the records of each class, or at both ends of an interval.
 
     A record counts for its weight; in a regression for both ends, so that its target is their mean.
-    Returns the counts in parts of a record, and the bits of a record.
+    Returns the counts in units of ``2^-PART_BITS`` records.
     """
     labels, weights = targets.labels, targets.weights
     # Clip as the kernels do, so that no product overflows.
     each = np.clip(weights, 0.0, 1.0) if weights.size else np.ones(labels.size)
-    whole = 2.0**_PART_BITS
+    whole = 2.0**PART_BITS
     total, *others = (
         shares(part * each * whole, whole).sum().item()
         for part in (np.ones(labels.size), *loss.class_parts(labels))
     )
-    return [total - sum(others), *others], _PART_BITS
+    return [total - sum(others), *others]
 
 
 @kernel

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.losses.targets import PART_BITS, count_classes
 from dplasso.phases.contract import Fit, Phase, at_once
 from dplasso.phases.released import Released
 from dplasso.phases.releases import NO_COLUMNS, Counted, Entered, Release
@@ -47,16 +49,18 @@ def count(
     def counted(fit: Fit, released: Released, mu: float) -> Counted:  # noqa: ARG001
         records = fit.records
         if by_weight:
-            return Counted(np.array([records.total_weight]), 0.0)
+            weights = np.concatenate(records.of_targets(lambda own: own.weights))
+            return Counted(np.array([weights.sum()]), 0.0)
         sensitivity = moved(fit.budget)
         # If people are replaced, everybody has at least one row, even one of weight 0.
         weighing = fit.budget.neighbors == "add-remove"
-        exact = [n_records or records.count_rows(weighing=weighing)]
-        part_bits, public = 0, n_records
+        rows = records.of_targets(lambda own: own.count_rows(weighing=weighing))
+        exact, part_bits, public = [n_records or sum(rows)], 0, n_records
         if loss is not None:
             if not (public or fit.budget.moved_by_features(1.0)):
                 public = int(release(np.array(exact, dtype=np.int64), 0.0, None)[0])
-            exact, part_bits = records.counts(loss)
+            of_each = records.of_targets(partial(count_classes, loss))
+            exact, part_bits = np.sum(of_each, axis=0).tolist(), PART_BITS
         noisy = noisy_counts(exact, sensitivity, mu, fit.stream, part_bits)
         if public is not None and not records.weighted:
             # The sum is public, so all counts are shifted alike to match it.
