@@ -129,7 +129,7 @@ def test_parts_add_up_and_one_that_is_lost_catches_up(loss):
         if number in (0, 5, 9):
             parts[1] = rows_of(*pieces[1])
             parts[1].start()
-            parts[1].catch_up(*(one[: done - some[0].size] for one in taken))
+            parts[1].move(*(one[: done - some[0].size] for one in taken))
         for part in parts:
             add_changes(total, part.move(*some))
         assert total.tolist() == alpha.tolist()

@@ -24,6 +24,7 @@ from dplasso.losses.squared import Squared
 from dplasso.losses.targets import targets_of
 from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel
+from dplasso.phases.releases import Calibrated
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from gradient_descent.cases import records, stream
 from gradient_descent.reference import on_the_grid
@@ -35,16 +36,10 @@ C = 0.5
 def calibrated(
     margins, labels, loss, *, mu=200.0, seed=0, threads=ONE_THREAD, intercept=True, centre=0.0
 ):
-    return calibrate_margins(
-        Margins(margins[:, np.newaxis], loss, targets_of(labels), threads),
-        loss,
-        stream(seed),
-        n_records=len(labels),
-        mu=mu,
-        sensitivity=loss.residual_bound,
-        fit_intercept=intercept,
-        centre=centre,
-    )
+    public = {"n_records": len(labels), "mu": mu, "sensitivity": loss.residual_bound}
+    margins = Margins(margins[:, np.newaxis], loss, targets_of(labels), threads)
+    options = public | {"fit_intercept": intercept, "centre": centre}
+    return Calibrated(*calibrate_margins(margins, loss, stream(seed), **options))
 
 
 def labelled(slope, shift, *, n_rows=40_000, seed=1):
@@ -325,7 +320,7 @@ def test_slopes_after_slopes_multiply(monkeypatch):
     slope, shift, prior_slope, _ = weigh(records, model, None, np.array([2.0, 0.3]), 0.5)
     assert (slope, shift, prior_slope) == (2.0, pytest.approx([0.4]), 2.0)
     found[0] = found[0][:1]
-    assert weigh(records, model, None, np.array([2.0, 0.3]), 0.5).slope == 1.0
+    assert weigh(records, model, None, np.array([2.0, 0.3]), 0.5)[0] == 1.0
 
 
 @pytest.mark.parametrize("intercept", [-3.0, 0.5, 1e308])

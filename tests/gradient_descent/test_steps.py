@@ -17,7 +17,7 @@ from dplasso.gradient_descent.steps import (
     tile_products,
 )
 from dplasso.losses.logistic import Logistic
-from dplasso.losses.multinomial import Multinomial, residual_norm_at_zero
+from dplasso.losses.multinomial import Multinomial, norm_bound
 from dplasso.losses.targets import targets_of
 from dplasso.matrix import tiles
 from dplasso.matrix.compressed import Compressed
@@ -29,7 +29,7 @@ from gradient_descent.reference import contributions
 from neighbours import INPUT_KINDS, added, hostile_records, in_form, moved_by, pairs
 
 UNIT = 2.0**32
-LOGISTIC, MULTINOMIAL = Logistic(0.5), Multinomial(3, residual_norm_at_zero(3))
+LOGISTIC, MULTINOMIAL = Logistic(0.5), Multinomial(3, norm_bound(3, 0.5))
 OUTPUTS = pytest.mark.parametrize("loss", [LOGISTIC, MULTINOMIAL], ids=["one", "several"])
 
 

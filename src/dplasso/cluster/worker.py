@@ -206,7 +206,8 @@ class Worker:
         assert self._vertices is not None
         if self._done:
             raise RuntimeError(f"{self._partition.name} has taken steps already")
-        self._vertices.catch_up(vertex, sign)
+        # Residuals follow from the margins alone, so all rounds can be added at once.
+        self._vertices.move(vertex, sign)
         self._done = vertex.size
 
     def begin_sums(self, steps: SumSteps) -> None:

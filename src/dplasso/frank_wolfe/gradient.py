@@ -117,19 +117,6 @@ def _look_ahead(rows, refreshed, first, last):
     return seen
 
 
-@register_jitable
-def _add(alpha, k, change, reported, changed, before, count):
-    """Change a gradient and note it if necessary; return the number of notes."""
-    was = alpha[k]
-    now = was + change
-    alpha[k] = now
-    if (was ^ now) & reported:
-        changed[count] = k
-        before[count] = was
-        count += np.uint64(1)
-    return count
-
-
 @kernel
 def replace_contributions(
     rows, n_columns, intercept, units, alpha, refreshed, old, new, shift, amounts, notes
@@ -176,8 +163,7 @@ def replace_contributions(
                 inside &= np.uint64(indices[first + p]) < size
             if not inside:
                 return changed, before, np.int64(-1)
-            # Without `_add`, which makes the loop three times as slow. Indices are unsigned, so
-            # that numba does not test for negative ones.
+            # Indices are unsigned, so that numba does not test for negative ones.
             if alpha.size and not reporting:
                 for p in range(some):
                     alpha[np.uint64(indices[first + p])] += amounts[p]
@@ -198,8 +184,12 @@ def replace_contributions(
                     count += np.uint64(1)
             first += some
         if intercept:
-            change = contribution_change(scaled_old, scaled_new, bound, limit)
-            count = _add(alpha, size, change, reported, changed, before, count)
+            was = alpha[size]
+            alpha[size] = was + contribution_change(scaled_old, scaled_new, bound, limit)
+            if (was ^ alpha[size]) & reported:
+                changed[count] = size
+                before[count] = was
+                count += np.uint64(1)
     return changed, before, np.int64(count)
 
 

@@ -20,7 +20,6 @@ from dplasso.frank_wolfe.reports import take_changes
 from dplasso.frank_wolfe.sparse import step_numbers, step_rows, work_through
 from dplasso.frank_wolfe.state import BLOCK_ROWS, SparseState, new_scratch
 from dplasso.matrix.orientations import Column, refuse_damage
-from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import Threads, cut
 from dplasso.selection.contract import NOTHING_REPORTED
 
@@ -77,7 +76,9 @@ def take_step(
     def some(t: int) -> bool:
         first, last = int(edges[t]), int(edges[t + 1])
         owned = (int(blocks[t]), int(blocks[t + 1]))
-        if not _ascends(column[0], first, last):
+        rows = column[0][first:last]
+        # Those of a damaged store may not ascend.
+        if not (rows[:-1] < rows[1:]).all():
             return False
         *_, count = work_through(
             problem,
@@ -129,9 +130,10 @@ def _take_sums(
         first, last = int(edges[t]), int(edges[t + 1])
         size = last - first if shift != NOTHING_REPORTED else 0
         changed, before = np.empty((2, size), dtype=np.int64)
-        for others in sums[:-1]:
-            _add_up(sums[-1], others, first, last)
         total = sums[-1][first:last]
+        for others in sums[:-1]:
+            total += others[first:last]
+            others[first:last] = 0
         count = take_changes(alpha[first:last], _EVERY, total, afresh, shift, changed, before)
         total[:] = 0
         return changed[:count] + first, before[:count]
@@ -139,20 +141,3 @@ def _take_sums(
     notes = threads.run(some)
     changed, before = (np.concatenate(parts) for parts in zip(*notes, strict=True))
     return changed, before, changed.size
-
-
-@kernel
-def _ascends(indices, first, last):
-    """Return whether the rows of a column ascend; those of a damaged store may not."""
-    ascending = True
-    for p in range(first + 1, min(last, indices.size)):
-        ascending &= indices[p - 1] < indices[p]
-    return ascending
-
-
-@kernel
-def _add_up(total, more, first, last):
-    """Add a part of one array to another one, and set it to zero."""
-    for k in range(first, last):
-        total[k] += more[k]
-        more[k] = 0

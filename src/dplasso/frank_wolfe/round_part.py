@@ -177,11 +177,6 @@ class RoundRows:
             amounts += more
         return Changes(None, amounts)
 
-    def catch_up(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> None:
-        """Add vertices whose changes are in the sum already."""
-        # Residuals follow from the margins alone, so all rounds can be added at once.
-        self.move(vertex, sign)
-
     @property
     def _units(self) -> Units:
         return self._steps.bound, self._steps.unit, 2.0**self._steps.share_bits

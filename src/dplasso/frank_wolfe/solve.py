@@ -1,5 +1,6 @@
 """Frank-Wolfe with a fixed radius, by Algorithm 1 or 2, as a solver that takes steps in chunks."""
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from dplasso.frank_wolfe.sparse import run_sparse
 from dplasso.frank_wolfe.standard import StandardState, start_standard, take_standard_steps
 from dplasso.frank_wolfe.state import SparseState, start_sparse
 from dplasso.frank_wolfe.transcript import History, Transcript
-from dplasso.frank_wolfe.vertex_run import VertexRun, Work, record_work, work_table
+from dplasso.frank_wolfe.vertex_run import VertexRun, Work, record_work
 from dplasso.matrix.orientations import column_span, refuse_damage
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import ONE_THREAD, Threads
@@ -51,11 +52,12 @@ class FrankWolfe(VertexRun):
         self._problem, self._selector, self._stream = problem, selector, stream
         several = problem.loss.n_outputs > 1
         recorded = self.n_steps if record_history and not several else 0
+        worked = self.n_steps if record_work and not several else 0
         self._outputs = (
             self._vertex,
             self._sign,
             (np.zeros(recorded), np.zeros(recorded)),
-            work_table(self.n_steps if record_work and not several else 0),
+            np.zeros((worked, len(fields(Work))), dtype=np.int64),
             self._n_prefix,
         )
         self._threads = threads

@@ -99,16 +99,6 @@ def touch_rows(problem, column, public, rows, first, last, weight, scratch):
 
 
 @kernel
-def count_entries(indptr, refreshed, count):
-    """Return the number of entries of the refreshed rows."""
-    total = np.int64(0)
-    for m in range(count):
-        i = refreshed[m]
-        total += np.int64(indptr[i + 1]) - np.int64(indptr[i])
-    return total
-
-
-@kernel
 def record_refreshed(problem, state, scratch, count):
     """Update the sums of the history."""
     rows, sums, shift = state.rows, state.sums, state.calendar.shift
@@ -142,7 +132,9 @@ def refresh_block(problem, state, touched, counts, record, replacing, shift, not
         schedule(state.calendar, state.rows, touched.moved[m], touched.moved_to[m])
     if n_refreshed == 0:
         return notes
-    entries = count_entries(problem.design.rows.indptr, touched.refreshed, n_refreshed)
+    entries, indptr = np.int64(0), problem.design.rows.indptr
+    for m in range(n_refreshed):
+        entries += indptr[touched.refreshed[m] + 1] - indptr[touched.refreshed[m]]
     state.operation_counts[0] += entries
     state.operation_counts[1] += 2 * entries
     if record:

@@ -5,7 +5,7 @@ multiply-add of a sparse product is 2 operations per entry, a residual is 4, and
 or shifting a coordinate is 1 each (7 D in lines 7 to 13 of Algorithm 1).
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -33,14 +33,6 @@ class Work:
     variates: NDArray[np.int64]
     touched: NDArray[np.int64]
     operations: NDArray[np.int64]
-
-
-COLUMNS = tuple(field.name for field in fields(Work))
-
-
-def work_table(n_steps: int) -> NDArray[np.int64]:
-    """Return the table that kernels fill, shape (n_steps, 6)."""
-    return np.zeros((n_steps, len(COLUMNS)), dtype=np.int64)
 
 
 @kernel

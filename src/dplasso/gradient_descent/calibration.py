@@ -12,7 +12,7 @@ model. A slope may fall to 0, which discards a prior that does not fit the recor
 learns much by itself starts from a part of the prior, and the final slopes restore the rest.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,17 +48,8 @@ LEARNT, LEARNT_OF_FEW, LEARNT_WITH_DIRECTIONS = 56.0, 10.0, 10.0
 _LEAST = 0.2
 
 
-class Calibration(NamedTuple):
-    """The slope of the margins, and the constant of each of K outputs.
-
-    `prior_slope`: of the margins of the public prior.
-    `label_slopes`: with several labels, the slope of each divided by the largest, `slope`.
-    """
-
-    slope: float
-    shift: NDArray[np.float64]
-    prior_slope: float = 1.0
-    label_slopes: NDArray[np.float64] = np.zeros(0)
+# The fields of a `Calibrated` release.
+Calibration = tuple[float, NDArray[np.float64], float, NDArray[np.float64]]
 
 
 def calibrate_margins(
@@ -89,7 +80,7 @@ def calibrate_margins(
     slopes = np.maximum(_SMALLEST_SLOPE, parameters[:n_labels])
     shift = CONSTANT * parameters[n_labels:] - slopes * centre
     each = slopes / slopes.max() if n_labels > 1 else np.zeros(0)
-    return Calibration(float(slopes.max()), shift, label_slopes=each)
+    return float(slopes.max()), shift, 1.0, each
 
 
 def descend(
@@ -202,4 +193,4 @@ def weigh(
     begin, none = (part, 1.0) if len(model.weights) else (part,), np.zeros(records.loss.n_outputs)
     slopes, shift = find_slopes(margins, records.loss, stream, begin, none, **options)
     own, learnt = [*slopes.tolist(), 1.0][:2]
-    return Calibration(learnt, own * whole[1:] + shift, own * float(whole[0]))
+    return learnt, own * whole[1:] + shift, own * float(whole[0]), np.zeros(0)

@@ -82,12 +82,7 @@ def softmax(margins: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def norm_bound(n_classes: int, residual_bound: float) -> float:
     """Return the L2 bound for a bound C on entries: C = 1/2 shortens nothing at zero weights."""
-    return min(math.sqrt(2.0), 2.0 * residual_bound * residual_norm_at_zero(n_classes))
-
-
-def residual_norm_at_zero(n_classes: int) -> float:
-    """Return the length of every residual vector at zero weights, sqrt(1 - 1/K)."""
-    return math.sqrt(1.0 - 1.0 / n_classes)
+    return min(math.sqrt(2.0), 2.0 * residual_bound * math.sqrt(1.0 - 1.0 / n_classes))
 
 
 @kernel

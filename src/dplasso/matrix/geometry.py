@@ -19,13 +19,7 @@ from scipy.sparse import csr_array
 
 from dplasso.errors import DataError, ModelFileError
 from dplasso.files.archive import ArchiveKind, array_of, read_archive, write_archive
-from dplasso.matrix.compressed import (
-    Compressed,
-    checked,
-    compress,
-    without_duplicates,
-    working_dtype,
-)
+from dplasso.matrix.compressed import Compressed, compress, without_duplicates, working_dtype
 from dplasso.matrix.scaling import Mix
 from dplasso.matrix.unit_rows import row_factors
 from dplasso.runtime.compilation import kernel
@@ -239,7 +233,7 @@ class Geometry:
 
 def _canonical(rows: Any) -> csr_array:
     """Return rows of unit length in double precision, without stored zeros."""
-    matrix = checked(without_duplicates(rows))
+    matrix = without_duplicates(rows)
     matrix = csr_array(matrix if hasattr(matrix, "tocsr") else np.asarray(matrix, dtype=np.float64))
     matrix = matrix.astype(working_dtype(matrix))
     if not np.isfinite(matrix.data).all():

@@ -341,8 +341,7 @@ def curvature(descent: Descent, stage: int) -> Phase:
         return budget.share_of_features(CURVATURE_SHARE / len(course.runs))
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
-        energies, kept = released.energies, released.kept_columns
-        loads = loads_of(energies[kept] if kept.size else energies)
+        loads = loads_of(released.kept_energies)
         totals, unit = _energies(descent, fit, course, released, mu, loads=loads)
         largest = largest_eigenvalue(totals, unit, course.n_records, descent.constant, loads)
         return Curvature(min(course.weight, largest / released.length**2))

@@ -280,6 +280,7 @@ class Descended(Release):
 class Calibrated(Release):
     """Slopes and shifts, shape (K,), of margins.
 
+    `prior_slope`: of the margins of the public prior.
     `label_slopes`, shape (L,): of many labels, the part of `slope` that each has.
     """
 
