@@ -10,7 +10,6 @@ from sklearn.linear_model import LogisticRegression
 from dplasso import DPLassoClassifier, DPLinearRegression, DPLogisticRegression, open_store
 from dplasso.data.store import write_store
 from dplasso.estimators.fitting import method_of
-from dplasso.fit.public_knowledge import scaled_rows
 from dplasso.matrix.scaling import SLACK
 
 RNG = np.random.default_rng(5)
@@ -62,8 +61,8 @@ def test_it_is_trained_on_rows_as_the_fit_reads_them():
     full = X.indptr[1:] > X.indptr[:-1]
     np.testing.assert_allclose(lengths[full], np.sqrt(1 - 0.01) * (1 - SLACK))
     assert abs(X.data).max() > 1.0, "the rows that were given are as they were"
-    longest = abs(scaled_rows(X, 1.0, fit_intercept=False, n_threads=1)).max()
-    assert longest <= 1.0
+    bounded = method_of(DPLogisticRegression(row_norm=1.0, fit_intercept=False))
+    assert abs(bounded.as_read(X)).max() <= 1.0
     np.testing.assert_array_equal(
         method_of(DPLassoClassifier()).as_read(X).toarray(), scaled.toarray()
     )

@@ -4,7 +4,7 @@ The checkpoint is written between two steps, so it contains what is drawn before
 it.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,6 @@ class PartitionedRecords:
     loss: Any
     columns: NDArray[np.int64] | None = None
     prior: StartingModel | None = None
-
-    def with_loss(self, loss: Any) -> "PartitionedRecords":
-        """Return the records with another loss."""
-        return replace(self, loss=loss)
 
     def lay_out(self) -> None:
         """Do nothing; workers lay out their rows when they compute sums."""

@@ -19,7 +19,7 @@ from dplasso.fit.task import Bounded, Labels, Task
 from dplasso.gradient_descent.energies import SCALES_SHARE, pays
 from dplasso.gradient_descent.schedule import CONSTANT, SIGNIFICANT, schedule_for
 from dplasso.phases.count import COUNT_SHARE
-from dplasso.phases.inference import Precision, n_coefficients
+from dplasso.phases.inference import Precision
 from dplasso.privacy.accounting import bracket
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import check_positive
@@ -312,7 +312,7 @@ def plan_intervals(
         fitted.budget(task, n_features),
         share,
         loss,
-        n_coefficients(n_features, fitted.fit_intercept),
+        n_features,
         bound,
         fitted.fit_intercept,
     )

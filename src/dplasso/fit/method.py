@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, diags_array
 
 from dplasso.errors import ParameterError
 from dplasso.fit.public_knowledge import (
@@ -14,12 +14,14 @@ from dplasso.fit.public_knowledge import (
     Learn,
     Start,
     geometry_of,
-    scaled_rows,
     start_of,
 )
 from dplasso.fit.task import Bounded, Labels, Task, checked_class_weight
+from dplasso.gradient_descent.schedule import CONSTANT
 from dplasso.ledger import Ledger, checked_ledger
+from dplasso.matrix.compressed import compress
 from dplasso.matrix.starting import StartingModel, starting_model
+from dplasso.matrix.unit_rows import row_factors
 from dplasso.model.linear import MatchedPrior
 from dplasso.phases.contract import Plan
 from dplasso.phases.count import COUNT, COUNT_SHARE, Spans
@@ -29,7 +31,7 @@ from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbo
 from dplasso.privacy.randomness import check_random_state
 from dplasso.privacy.statement import PrivacyStatement, StatedRelease, make_statement
 from dplasso.privacy.wording import COUNT_BY_CLASS, COUNT_PRIVATE, COUNT_PUBLIC, COUNT_UNUSED
-from dplasso.runtime.threads import count_threads, usable_cores
+from dplasso.runtime.threads import count_threads, thread_pool, usable_cores
 
 _MOST_THREADS = 64
 # Assumed where a cost is asked for before there are data.
@@ -121,8 +123,11 @@ class Method:
         return method
 
     def as_read(self, rows: csr_array) -> csr_array:
-        """Return rows as the method's weights act on them."""
-        return scaled_rows(rows, self.norm_bound, self.fit_intercept, self.n_threads)
+        """Return rows scaled as noisy gradient descent scales them."""
+        with thread_pool(self.n_threads) as threads:
+            constant = CONSTANT if self.fit_intercept else 0.0
+            factors = row_factors(compress(rows)[0], constant, self.norm_bound, threads)
+        return csr_array(diags_array(factors) @ rows)
 
     @property
     def fitted_share(self) -> float:
@@ -132,9 +137,9 @@ class Method:
     def noise_warning(self, task: Task, budget: Budget, n_records: float) -> str:
         """Return a warning if the noise outweighs the signal of the records, else an empty text.
 
-        The signal is the gradient of N rows that agree, over the noise.
+        The signal is the gradient of N rows that agree, over the noise, without public knowledge.
         """
-        if budget.leak:
+        if budget.leak or self.from_prior or self.geometry is not None:
             return ""
         signal = n_records * budget.mu_of(self.fitted_share) / budget.moved(1.0)
         if signal / max(2, task.n_outputs) >= LEAST_SIGNAL:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
@@ -20,14 +20,11 @@ from dplasso.errors import DataError, ParameterError, ParameterTypeError, shown
 from dplasso.fit.public_model import PublicModel, existing, read_prior
 from dplasso.fit.records import LocalRecords, local_records
 from dplasso.fit.task import Task
-from dplasso.gradient_descent.schedule import CONSTANT
-from dplasso.matrix.compressed import checked, compress
+from dplasso.matrix.compressed import checked
 from dplasso.matrix.geometry import Geometry
-from dplasso.matrix.unit_rows import row_factors
 from dplasso.model.linear import MatchedPrior
 from dplasso.phases.inference import PublicPredictions
 from dplasso.runtime.progress import late_progress
-from dplasso.runtime.threads import thread_pool
 
 # Parameters that a model file does not hold; it holds the prior and the geometry instead.
 _STARTS = ("prior", "public_data")
@@ -233,16 +230,6 @@ def _trained(rows: csr_array, labels: NDArray[Any], task: Task) -> Any:
     return getattr(model, "best_estimator_", model)
 
 
-def scaled_rows(
-    rows: csr_array, norm_bound: float | None, fit_intercept: bool, n_threads: int
-) -> csr_array:
-    """Return rows scaled as noisy gradient descent scales them."""
-    with thread_pool(n_threads) as threads:
-        constant = CONSTANT if fit_intercept else 0.0
-        factors = row_factors(compress(rows)[0], constant, norm_bound, threads)
-    return csr_array(diags_array(factors) @ rows)
-
-
 # ``learn(records)``
 Learn = Callable[[Any], Geometry | PublicPredictions]
 _LEARNT = (Geometry, PublicPredictions)
@@ -271,10 +258,6 @@ def geometry_of(public_rows: Any, verbose: int | None = None) -> Learn | None:
 
 def public_matrix(public_rows: Any, records: Any) -> Any:
     """Return public rows as a matrix, and a geometry as it is; DataError for other columns."""
-    if not isinstance(records, LocalRecords):
-        raise ParameterError(
-            "`public_rows` needs all records in one process", advice="leave `engine` out"
-        )
     is_geometry, n_features = isinstance(public_rows, Geometry), records.shape[1]
     rows = public_rows if is_geometry else _encoded(public_rows, records)
     n_public = int(rows.n_features if is_geometry else np.shape(rows)[1])

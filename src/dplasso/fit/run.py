@@ -155,11 +155,8 @@ def _prepared(method: Method, records: Records, hooks: Hooks) -> Begun:
 
 
 def _warn_of_noise(begun: Begun, n_records: float) -> None:
-    """Warn if noise may hide the signal of the records, unless the fit has public knowledge."""
-    method = begun.method
-    if method.from_prior or method.geometry is not None:
-        return
-    words = method.noise_warning(begun.task, begun.budget, float(n_records))
+    """Warn if noise may hide the signal of the records."""
+    words = begun.method.noise_warning(begun.task, begun.budget, float(n_records))
     if words:
         warnings.warn(words, NoiseWarning, stacklevel=5)
 

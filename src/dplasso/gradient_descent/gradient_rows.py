@@ -61,10 +61,6 @@ class GradientRows:
     # The tiles, and the last unit rows with the scaling that they were made for. Copies share them.
     _known: dict[str, Any] = field(default_factory=dict, repr=False)
 
-    def with_loss(self, loss: Any) -> "GradientRows":
-        """Return the records with another loss of as many outputs."""
-        return replace(self, loss=loss)
-
     @property
     def n_records(self) -> int:
         """N."""

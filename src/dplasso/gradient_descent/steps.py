@@ -276,7 +276,8 @@ class GradientPart:
         tiles, self.n_outputs = data.tiles, loss.n_outputs
         self._data, self._loss, self._targets, self._threads = data, loss, targets, threads
         self._shape = (-1,) if self.n_outputs == 1 else (-1, self.n_outputs)
-        self._totals = np.zeros(data.n_coordinates * self.n_outputs, dtype=np.int64)
+        n_coordinates = data.n_columns + (data.constant != 0.0)
+        self._totals = np.zeros(n_coordinates * self.n_outputs, dtype=np.int64)
         # Unscaled entries may exceed those of the unit row by the column's scale exponent.
         limit, n_halvings = loss.residual_bound * unit, int(data.scale_exponents.max(initial=0))
         self._units = unit, limit, min(limit * 2.0**n_halvings, _MOST)

@@ -41,11 +41,6 @@ class UnitRows(NamedTuple):
     constant: float
     scale_exponents: NDArray[np.int8]
 
-    @property
-    def n_coordinates(self) -> int:
-        """D, plus one for an intercept."""
-        return self.n_columns + int(self.constant != 0.0)
-
 
 def row_factors(
     rows: Compressed,

@@ -102,7 +102,7 @@ class Descent:
             if rows is None or kept is not None:
                 layout = fit.layouts.pop("vertices", fit.records)
                 rows = layout.gradients(course.loss, fit.threads, kept, fit.prior)
-            fit.layouts["descent"] = rows.with_loss(course.loss)
+            fit.layouts["descent"] = replace(rows, loss=course.loss)
         return fit.layouts["descent"]
 
     def scaling(self, fit: Fit, released: Released) -> Scaling:

@@ -40,12 +40,12 @@ _LARGEST_RATIO = 0.9
 
 
 class Precision(NamedTuple):
-    """The noise of the sums for intervals, from public numbers; `size`: number of coefficients."""
+    """The noise of the sums for intervals, from public numbers."""
 
     budget: Budget
     share: float
     loss: Any
-    size: int
+    n_columns: int
     norm_bound: float
     fit_intercept: bool
 
@@ -59,7 +59,7 @@ class Precision(NamedTuple):
         """
         scale = math.sqrt(1.0 - (_CONSTANT if self.fit_intercept else 0.0) ** 2) / self.norm_bound
         energy = (scale * spread) ** 2
-        value, size = curvature * energy, self.size
+        value, size = curvature * energy, self.n_columns + self.fit_intercept
         bounds = _private_bounds(self.loss, self.budget)
         own, later = spent(bounds, _STEP), spent(bounds, _MOMENTS)
         parts = own[0], later[0], own[1] + later[1]
@@ -91,14 +91,9 @@ def _of_inverse(ratio: float) -> float:
     return 2.0 / ratio**2 * (1.0 / math.sqrt(1.0 - ratio**2) - 1.0)
 
 
-def n_coefficients(n_columns: int, fit_intercept: bool) -> int:
-    """Return how many coefficients are estimated."""
-    return n_columns + int(fit_intercept)
-
-
 def inference(descent: Descent, loss: Any, whole: float, one_hot: OneHot = ()) -> tuple[Phase, ...]:
     """Return the two phases with a share `whole`; `loss` clips no residual of the model."""
-    size = n_coefficients(min(descent.n_columns, MOST_COLUMNS), descent.fit_intercept)
+    size = min(descent.n_columns, MOST_COLUMNS) + descent.fit_intercept
     pairs = triangle_size(size)
 
     def stated(budget: Budget) -> dict[str, float]:
