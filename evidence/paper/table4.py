@@ -115,6 +115,7 @@ class _Fit:
         """Run what no estimator offers: the solver with a selection rule of its own."""
         from dplasso.frank_wolfe.problem import build_problem, design_of
         from dplasso.frank_wolfe.transcript import weights
+        from dplasso.losses.logistic import Logistic
         from dplasso.losses.targets import targets_of
         from dplasso.privacy.exponential_mechanism import SelectionRule
         from dplasso.privacy.randomness import random_stream
@@ -125,7 +126,8 @@ class _Fit:
 
         design = design_of(X, 1.0, False, ONE_THREAD)
         targets = targets_of(y.astype(np.float64))
-        problem = build_problem(design, targets, radius=RADIUS, n_steps=self.n_iter)
+        public: Any = {"radius": RADIUS, "n_steps": self.n_iter}
+        problem = build_problem(design, targets, loss=Logistic(), **public)
         if self.variant == "uniform":
             selector: Any = uniform_state()
         else:

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import closing, suppress
 from importlib import import_module
 from pathlib import Path
 from statistics import median
@@ -71,7 +71,7 @@ def costs():
     found, empty = {}, RoundSteps(Logistic(0.5), 1.0, 60, steps, 0.5, 32)
     for name, engine in (("here", InProcessEngine()), ("on ray", LOCAL)):
         began, times = time.perf_counter(), []
-        with Partitions(engine, parts) as rows:
+        with closing(Partitions(engine, parts)) as rows:
             found[f"seconds to start {name}"] = time.perf_counter() - began
             rows.tell("encode", Binary(np.arange(2)))
             rows.begin("begin_vertices", empty)

@@ -4,6 +4,7 @@ import os
 import stat
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import fsspec
@@ -58,7 +59,7 @@ def test_it_says_how_much_and_nobody_else_may_read_it(addresses, tmp_path, monke
 
     try:
         parts = [Partition(address, path=address) for address in addresses]
-        with Partitions(InProcessEngine(), parts, progress) as found:
+        with closing(Partitions(InProcessEngine(), parts, progress)) as found:
             assert found.shape == (120, 60)
             # Mapped, and nothing of it is left to be found.
             assert not list((tmp_path / "local").iterdir())

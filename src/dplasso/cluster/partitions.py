@@ -29,7 +29,7 @@ FAN_IN = 4
 
 
 class Partitions:
-    """The workers of a fit, one for each partition in row order; a context manager."""
+    """The workers of a fit, one for each partition in row order."""
 
     def __init__(
         self,
@@ -56,12 +56,6 @@ class Partitions:
             self.close()
             raise
 
-    def __enter__(self) -> "Partitions":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
         """Stop all workers."""
         for worker in self._workers:
@@ -74,11 +68,6 @@ class Partitions:
         """Number of rows and columns of all partitions together."""
         n_rows = sum(described.shape[0] for described in self.descriptions)
         return n_rows, self.descriptions[0].shape[1]
-
-    @property
-    def n_entries(self) -> int:
-        """Number of entries of all partitions together."""
-        return sum(described.n_entries for described in self.descriptions)
 
     @property
     def know_people(self) -> bool:

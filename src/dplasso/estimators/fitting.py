@@ -95,7 +95,7 @@ def fit_estimator(
             copied = hooks.copied or (_say_copied if estimator.verbose else None)
             options = {"groups": groups, "sample_weight": sample_weight, "progress": copied}
             records = cluster_records(estimator, X, y, engine, method, **options)
-            shown.enter_context(records.workers)
+            shown.callback(records.workers.close)
         n_features = records.shape[1]
         check_columns_fit(estimator, n_features)
         warn_of_undeclared_names(records.feature_names)

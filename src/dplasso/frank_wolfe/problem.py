@@ -6,7 +6,6 @@ import numpy as np
 
 from dplasso.data.store import Store
 from dplasso.frank_wolfe import transcript
-from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import Targets
 from dplasso.matrix.compressed import Make, compress
 from dplasso.matrix.orientations import Design, check_row_count, transpose
@@ -102,11 +101,10 @@ def build_problem(
     *,
     radius: float,
     n_steps: int,
-    loss: Any = None,
+    loss: Any,
     share_bits: int = CONTRIBUTION_BITS,
 ) -> Problem:
-    """Build a problem; the default loss is the logistic one with C = 1."""
-    loss = Logistic() if loss is None else loss
+    """Build a problem."""
     return Problem(
         design=design,
         loss=loss,

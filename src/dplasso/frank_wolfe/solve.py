@@ -9,17 +9,29 @@ from numpy.typing import NDArray
 from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.drift import count_due
 from dplasso.frank_wolfe.large_step import large_rows, take_step
-from dplasso.frank_wolfe.problem import Problem
+from dplasso.frank_wolfe.problem import Problem, weight_scale
 from dplasso.frank_wolfe.reports import begin_step, report
 from dplasso.frank_wolfe.sparse import run_sparse
-from dplasso.frank_wolfe.standard import StandardState, start_standard, take_standard_steps
+from dplasso.frank_wolfe.standard import (
+    StandardState,
+    inner_product,
+    mean_loss,
+    refresh_all,
+    start_standard,
+)
 from dplasso.frank_wolfe.state import SparseState, start_sparse
 from dplasso.frank_wolfe.transcript import History, Transcript
-from dplasso.frank_wolfe.vertex_run import VertexRun, Work, record_work
+from dplasso.frank_wolfe.vertex_run import (
+    OPERATIONS_PER_COORDINATE,
+    OPERATIONS_PER_GRADIENT,
+    VertexRun,
+    Work,
+    record_work,
+)
 from dplasso.matrix.orientations import column_span, refuse_damage
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import ONE_THREAD, Threads
-from dplasso.selection.contract import NOTHING_REPORTED, rebuild
+from dplasso.selection.contract import NOTHING_REPORTED, rebuild, select
 
 SOLVERS = ("sparse", "standard")
 
@@ -74,11 +86,32 @@ class FrankWolfe(VertexRun):
         """Take steps `first` to `last`, counted from 1."""
         if isinstance(self.state, SparseState):
             self._take_sparse_steps(self.state, first, last)
-            return
-        drawn_with = self._selector, self._stream
-        take_standard_steps(
-            self._problem, self.state, *drawn_with, first, last, self.take, self._outputs[2:4]
-        )
+        else:
+            self._take_standard_steps(self.state, first, last)
+
+    def _take_standard_steps(self, state: StandardState, first: int, last: int) -> None:
+        """Take steps of Algorithm 1."""
+        problem, selector = self._problem, self._selector
+        _, _, (objective, gap), work, _ = self._outputs
+        n_rows, nnz = problem.design.n_rows, problem.design.rows.indices.size
+        for step in range(first, last + 1):
+            refresh_all(problem, state, step - 1)
+            rebuild(selector, state.alpha)
+            j, sign = self.take(step, *select(selector, state.alpha, self._stream))
+            if objective.size:
+                inner = inner_product(state.weights, state.alpha) * weight_scale(step - 1)
+                scale = problem.radius / problem.unit / n_rows
+                objective[step - 1] = mean_loss(problem, state.margin, step - 1)
+                gap[step - 1] = scale * (inner - sign * float(state.alpha[j]))
+            state.weights[j] += sign * (step + 1)
+            if work.shape[0]:
+                state.operation_counts[0] = nnz
+                state.operation_counts[1] = (
+                    4 * nnz
+                    + OPERATIONS_PER_GRADIENT * n_rows
+                    + OPERATIONS_PER_COORDINATE * state.alpha.size
+                )
+                record_work(work[step - 1], selector.counters, state.operation_counts)
 
     def _take_sparse_steps(self, state: SparseState, first: int, last: int) -> None:
         """Take steps of Algorithm 2, the large ones with all threads."""

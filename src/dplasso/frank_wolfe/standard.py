@@ -3,9 +3,7 @@
 The reference for correctness, and for speed-ups: O(nnz + D) per step.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,17 +15,11 @@ from dplasso.frank_wolfe.gradient import (
     renew_residuals,
     share_units,
 )
-from dplasso.frank_wolfe.problem import Problem, weight_scale
-from dplasso.frank_wolfe.vertex_run import (
-    OPERATIONS_PER_COORDINATE,
-    OPERATIONS_PER_GRADIENT,
-    record_work,
-)
+from dplasso.frank_wolfe.problem import Problem
 from dplasso.losses.contract import value
 from dplasso.losses.targets import offset_of, weight_of
 from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import ONE_THREAD
-from dplasso.selection.contract import rebuild, select
 
 
 @dataclass(frozen=True)
@@ -98,37 +90,3 @@ def inner_product(weights, alpha):
     for k in range(alpha.size):
         total += np.float64(weights[k]) * np.float64(alpha[k])
     return total
-
-
-def take_standard_steps(
-    problem: Problem,
-    state: StandardState,
-    selector: Any,
-    stream: Any,
-    first: int,
-    last: int,
-    take: Callable[[int, int, int], tuple[int, int]],
-    recorded: tuple[Any, Any],
-) -> None:
-    """Take steps `first` to `last`; `take` notes a vertex and returns the one to take."""
-    (objective, gap), work = recorded
-    n_rows = problem.design.n_rows
-    nnz = problem.design.rows.indices.size
-    for step in range(first, last + 1):
-        refresh_all(problem, state, step - 1)
-        rebuild(selector, state.alpha)
-        j, sign = take(step, *select(selector, state.alpha, stream))
-        if objective.size:
-            inner = inner_product(state.weights, state.alpha) * weight_scale(step - 1)
-            scale = problem.radius / problem.unit / n_rows
-            objective[step - 1] = mean_loss(problem, state.margin, step - 1)
-            gap[step - 1] = scale * (inner - sign * float(state.alpha[j]))
-        state.weights[j] += sign * (step + 1)
-        if work.shape[0]:
-            state.operation_counts[0] = nnz
-            state.operation_counts[1] = (
-                4 * nnz
-                + OPERATIONS_PER_GRADIENT * n_rows
-                + OPERATIONS_PER_COORDINATE * state.alpha.size
-            )
-            record_work(work[step - 1], selector.counters, state.operation_counts)

@@ -235,15 +235,12 @@ def _canonical(rows: Any) -> csr_array:
     """Return rows of unit length in double precision, without stored zeros."""
     matrix = without_duplicates(rows)
     matrix = csr_array(matrix if hasattr(matrix, "tocsr") else np.asarray(matrix, dtype=np.float64))
-    matrix = matrix.astype(working_dtype(matrix))
-    if not np.isfinite(matrix.data).all():
+    # A copy, which may be changed.
+    unit: csr_array = matrix.astype(working_dtype(matrix))
+    if not np.isfinite(unit.data).all():
         raise DataError("`public_rows` has NaN or infinity")
-    factors = row_factors(compress(matrix)[0], 0.0, None, ONE_THREAD)
-    lengths = np.diff(matrix.indptr)
-    unit = csr_array(
-        (matrix.data * np.repeat(factors, lengths), matrix.indices, matrix.indptr),
-        shape=matrix.shape,
-    )
+    factors = row_factors(compress(unit)[0], 0.0, None, ONE_THREAD)
+    unit.data = unit.data * np.repeat(factors, np.diff(unit.indptr))
     unit.eliminate_zeros()
     return unit
 

@@ -7,7 +7,6 @@ count expected values. All constants were chosen on public data (docs/public-row
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -43,17 +42,13 @@ def signal_to_noise(course: Course, budget: Budget) -> float:
     return largest * budget.mu_of(course.share) / budget.moved_by(course.loss)
 
 
-def directions_of(geometry: Geometry, snr: float) -> int:
-    """Return how many directions are learnt before noise ends training."""
-    most = geometry.n_directions
-    counts = range(min(FEWEST_DIRECTIONS, most), most + 1)
-    learnt = [count for count in counts if snr * geometry.eigenvalue(count) >= _LEARNT]
-    return max(learnt, default=counts[0])
-
-
 def part_of(geometry: Geometry, snr: float, relevance: float) -> Mix:
     """Return how much of which directions a fit uses; of none if that is almost nothing."""
-    count = directions_of(geometry, snr)
+    most = geometry.n_directions
+    counts = range(min(FEWEST_DIRECTIONS, most), most + 1)
+    # Directions that are learnt before noise ends training.
+    learnt = [count for count in counts if snr * geometry.eigenvalue(count) >= _LEARNT]
+    count = max(learnt, default=counts[0])
     part = _STRENGTH * relevance / max(snr * geometry.eigenvalue(count), 1e-30)
     return Mix(count, min(_LARGEST_PART, part)) if part >= _LEAST_PART else Mix(0, 0.0)
 
@@ -81,17 +76,6 @@ def _alike(overlap: float) -> float:
     return min(1.0, max(0.0, (overlap - _NO_OVERLAP) / (_OVERLAP - _NO_OVERLAP)))
 
 
-def _overlap(
-    fit: Fit, latent: Any, geometry: Geometry, course: Course, mu: float
-) -> tuple[float, float]:
-    """Release the overlap with a budget of `mu`; return its standard deviation too."""
-    usual = geometry.along * course.n_records
-    moved = fit.budget.moved_by_features(1.0)
-    unit = unit_of(1.0, moved, mu, course.n_records)
-    count = fit.release(latent.count_along(ALONG, unit), moved, mu, unit)
-    return float(count[0]) / unit / usual, deviation_of(moved, mu) / usual
-
-
 def mix(descent: Descent) -> Phase:
     """Release how much the labels have to do with the directions, and decide on their use."""
 
@@ -112,7 +96,11 @@ def mix(descent: Descent) -> Phase:
         latent = rows.mixed(scaling, geometry, Mix(leading, 1.0))
         bound, n_outputs = course.loss.residual_bound, course.loss.n_outputs
         counting = _count_share(geometry, snr, fit.budget) / mix_share(descent, course, fit.budget)
-        overlap, noise = _overlap(fit, latent, geometry, course, mu * math.sqrt(counting))
+        usual, moved = geometry.along * course.n_records, fit.budget.moved_by_features(1.0)
+        own = mu * math.sqrt(counting)
+        unit = unit_of(1.0, moved, own, course.n_records)
+        count = fit.release(latent.count_along(ALONG, unit), moved, own, unit)
+        overlap, noise = float(count[0]) / unit / usual, deviation_of(moved, own) / usual
         mu *= math.sqrt(1.0 - counting)
         moved = fit.budget.moved_by(course.loss)
         deviation, unit = deviation_of(moved, mu), unit_of(bound, moved, mu, course.n_records)

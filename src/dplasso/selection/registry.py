@@ -38,11 +38,10 @@ def check_selector(name: str, mechanism: str) -> None:
 
 
 def make_selector(name: str, n_columns: int, rule: SelectionRule) -> Any:
-    """Return the named empty structure for `n_columns` coordinates; `rebuild` fills it.
+    """Return the empty structure of a checked name for `n_columns` coordinates.
 
-    Raises ValueError as `check_selector` does.
+    `rebuild` fills it.
     """
-    check_selector(name, rule.mechanism)
     signed = rule.mechanism == "exponential"
     if name == "bucket":
         return bucket_state(n_columns, rule.exponent, signed, rule.spread)
