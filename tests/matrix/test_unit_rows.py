@@ -206,7 +206,7 @@ EVERY = np.zeros(0, dtype=np.int64)
 
 
 def starting_rows(X, columns=EVERY):
-    return StartingRows(compress(sp.csr_array(X))[0], columns, X.shape[1])
+    return StartingRows(compress(sp.csr_array(X))[0], X.shape[1], columns)
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])

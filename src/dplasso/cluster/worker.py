@@ -21,6 +21,7 @@ from dplasso.cluster.storage import copy_store, showing
 from dplasso.data.source_files import is_address
 from dplasso.data.store import Store, check_entries, open_store
 from dplasso.errors import DataError
+from dplasso.frank_wolfe.problem import design_of
 from dplasso.frank_wolfe.round_part import Changes, RoundRows, RoundSteps
 from dplasso.gradient_descent.gradient_rows import build_gradient_rows
 from dplasso.losses.targets import Targets, targets_of
@@ -183,7 +184,8 @@ class Worker:
 
     def begin_vertices(self, steps: RoundSteps) -> NDArray[np.int64]:
         """Begin a run of Frank-Wolfe at zero weights; return this worker's column gradients."""
-        self._vertices = steps.part(self._X, self._targets, self._threads)
+        design = design_of(self._X, steps.bound, False, self._threads)
+        self._vertices = RoundRows(steps, design, self._targets, self._threads)
         self._done, self._reply = 0, None
         return self._vertices.start()
 

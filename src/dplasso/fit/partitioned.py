@@ -80,8 +80,7 @@ class ClusterRecords:
         kept: NDArray[np.int64] | None = None,
         prior: StartingModel | None = None,
     ) -> PartitionedRecords:
-        whole = kept is None or kept.size == self.shape[1]
-        return PartitionedRecords(self.workers, loss, None if whole else kept, prior)
+        return PartitionedRecords(self.workers, loss, kept, prior)
 
 
 def cluster_records(

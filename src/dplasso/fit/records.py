@@ -17,7 +17,7 @@ from dplasso.data.store import Store, check_entries
 from dplasso.encoding.origin import Origin, origin_of
 from dplasso.errors import DataError, in_our_words
 from dplasso.fit.task import Task
-from dplasso.frank_wolfe.problem import all_columns, design_of, room_for, starting
+from dplasso.frank_wolfe.problem import design_of, room_for
 from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
 from dplasso.gradient_descent.gradient_rows import GradientRows, build_gradient_rows
 from dplasso.losses.targets import Targets, targets_of
@@ -112,13 +112,13 @@ class LocalRecords:
     def laid_out(self, bound: float, intercept: bool, threads: Threads) -> "LocalRecords":
         """Lay the matrix out for vertices, with entries clipped to a bound."""
         design = design_of(self.X, bound, intercept, threads)
-        return replace(self, design=design, whole=all_columns(design))
+        return replace(self, design=design, whole=StartingRows(design.rows, design.n_columns))
 
     def rows(self, steps: RoundSteps, threads: Threads) -> RoundRows:
         """Return the rows for a run in rounds."""
         assert self.design is not None, "rows are laid out first"
-        targets = starting(self.targets, self.design, steps.start, threads, self.whole)
-        return RoundRows(steps, self.design, targets, threads, alone=True, make=room_for(self.X))
+        records = self.design, self.targets, threads
+        return RoundRows(steps, *records, alone=True, make=room_for(self.X), whole=self.whole)
 
     def gradients(
         self,

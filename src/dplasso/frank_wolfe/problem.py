@@ -9,7 +9,6 @@ from dplasso.frank_wolfe import transcript
 from dplasso.losses.targets import Targets
 from dplasso.matrix.compressed import Make, compress
 from dplasso.matrix.orientations import Design, check_row_count, transpose
-from dplasso.matrix.starting import StartingModel, StartingRows
 from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import Threads
 
@@ -73,26 +72,6 @@ def design_of(X: Any, bound: float, intercept: bool, threads: Threads) -> Design
 def room_for(X: Any) -> Make:
     """Return the function that makes arrays of entries: in memory, or beside a store."""
     return X.scratch if isinstance(X, Store) else np.empty
-
-
-def all_columns(design: Design) -> StartingRows:
-    """Return the rows that determine the margins of a public model."""
-    every = np.zeros(0, dtype=np.int64)
-    return StartingRows(design.rows, every, design.n_columns)
-
-
-def starting(
-    targets: Targets,
-    design: Design,
-    model: StartingModel | None,
-    threads: Threads,
-    whole: StartingRows | None = None,
-) -> Targets:
-    """Return targets whose margins start at those of a public model."""
-    if model is None:
-        return targets
-    whole = whole or all_columns(design)
-    return targets._replace(offsets=whole.started(model, threads))
 
 
 def build_problem(

@@ -22,11 +22,11 @@ from dplasso.frank_wolfe.column_gradients import (
 )
 from dplasso.frank_wolfe.gradient import margin_term, renew_residuals, replace_contributions
 from dplasso.frank_wolfe.long_columns import LongColumns, gradient_of, long_columns
-from dplasso.frank_wolfe.problem import design_of, gradient_unit, starting
+from dplasso.frank_wolfe.problem import gradient_unit
 from dplasso.losses.targets import Targets
 from dplasso.matrix.compressed import Make, clip
 from dplasso.matrix.orientations import Column, Design, column_span, refuse_damage
-from dplasso.matrix.starting import StartingModel
+from dplasso.matrix.starting import StartingModel, StartingRows
 from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import ONE_THREAD, Threads, cut, even_parts
 from dplasso.selection.contract import NOTHING_REPORTED
@@ -88,18 +88,13 @@ class RoundSteps:
         """Fixed-point units of a margin per unit of an entry."""
         return float(2.0**_MARGIN_BITS / self.bound)
 
-    def part(self, X: Any, targets: Targets, threads: Threads) -> "RoundRows":
-        """Lay out rows, and return them at zero weights."""
-        design = design_of(X, self.bound, False, threads)
-        return RoundRows(self, design, starting(targets, design, self.start, threads), threads)
-
 
 class RoundRows:
     """Rows of one design; implements `dplasso.frank_wolfe.rounds.Rows`.
 
     One thread computes a round that touches few entries. Otherwise threads divide the rows, or the
     columns if most entries are touched. `alone`: whether there are no other rows, so that gradients
-    may be recomputed.
+    may be recomputed. `whole`: the rows as a public model takes them, if the caller has them.
     """
 
     def __init__(
@@ -111,7 +106,11 @@ class RoundRows:
         *,
         alone: bool = False,
         make: Make = np.empty,
+        whole: StartingRows | None = None,
     ) -> None:
+        if steps.start is not None:
+            whole = whole or StartingRows(design.rows, design.n_columns)
+            targets = targets._replace(offsets=whole.started(steps.start, threads))
         self._alone = alone
         self._make = make
         self._long: LongColumns | None = None

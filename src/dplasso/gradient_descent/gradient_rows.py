@@ -225,7 +225,7 @@ def build_gradient_rows(
     size = n_columns if kept is None else kept.size
     if whole is None:
         rows = X.rows if isinstance(X, Store) else by_rows(X, threads.count)
-        whole = StartingRows(rows, _NONE, n_columns)
+        whole = StartingRows(rows, n_columns)
     rows, make = whole.rows, X.scratch if isinstance(X, Store) else np.empty
     if kept is None or size == n_columns:
         kept = _NONE

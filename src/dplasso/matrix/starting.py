@@ -66,8 +66,8 @@ class StartingRows:
     """Rows with all their D columns; `columns` are those of the records, empty for all."""
 
     rows: Compressed
-    columns: NDArray[np.int64]
     n_columns: int
+    columns: NDArray[np.int64] = field(default_factory=lambda: _EVERY)
     # The last products with a model's weights, and the last factors of rows. Both are shared by
     # copies with other `columns`.
     _known: dict[Any, Any] = field(default_factory=dict, repr=False)
