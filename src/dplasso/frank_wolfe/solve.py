@@ -101,7 +101,7 @@ class FrankWolfe(VertexRun):
             if objective.size:
                 inner = inner_product(state.weights, state.alpha) * weight_scale(step - 1)
                 scale = problem.radius / problem.unit / n_rows
-                objective[step - 1] = mean_loss(problem, state.margin, step - 1)
+                objective[step - 1] = mean_loss(problem, state.margin[:, 0], step - 1)
                 gap[step - 1] = scale * (inner - sign * float(state.alpha[j]))
             state.weights[j] += sign * (step + 1)
             if work.shape[0]:

@@ -27,24 +27,15 @@ class StandardState:
     """The state of Algorithm 1 between steps, for P coordinates of each of K outputs.
 
     `alpha`, `weights`, shape (K P,): column gradients in fixed point, and the integers K.
-    `margins`, `residuals`, shape (N, K). `operation_counts`, shape (2,): see `vertex_run`.
+    `margin`, `gradient`, shape (N, K): integer margins, and residuals. `operation_counts`, shape
+    (2,): see `vertex_run`.
     """
 
     alpha: NDArray[np.int64]
     weights: NDArray[np.int64]
-    margins: NDArray[np.int64]
-    residuals: NDArray[np.float64]
+    margin: NDArray[np.int64]
+    gradient: NDArray[np.float64]
     operation_counts: NDArray[np.int64]
-
-    @property
-    def margin(self) -> NDArray[np.int64]:
-        """Integer margins, shape (N,) or (N, K)."""
-        return self.margins[:, 0] if self.margins.shape[1] == 1 else self.margins
-
-    @property
-    def gradient(self) -> NDArray[np.float64]:
-        """Residuals, shape (N,) or (N, K)."""
-        return self.residuals[:, 0] if self.residuals.shape[1] == 1 else self.residuals
 
 
 def start_standard(problem: Problem) -> StandardState:
@@ -63,10 +54,10 @@ def refresh_all(problem: Problem, state: StandardState, step: int) -> None:
     margin, rows = np.empty(n_rows, dtype=np.int64), np.arange(n_rows, dtype=np.int32)
     for k in range(problem.loss.n_outputs):
         add_margins(problem, state.weights[k * size : (k + 1) * size], margin)
-        state.margins[:, k] = margin
-    old, new = np.empty((2, *state.residuals.shape))
+        state.margin[:, k] = margin
+    old, new = np.empty((2, *state.gradient.shape))
     arguments = problem.loss, problem.targets, rows, margin_scale(problem, step)
-    renew_residuals(*arguments, state.margins, state.residuals, old, new)
+    renew_residuals(*arguments, state.margin, state.gradient, old, new)
     columns = np.ascontiguousarray(new.T)
     state.alpha[:] = gradients_of(problem.design, share_units(problem), columns, ONE_THREAD)
 
