@@ -12,7 +12,7 @@ from dplasso.losses.logistic import Logistic
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.orientations import transpose
 from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, NO_SCALE_EXPONENTS, Scaling, constant_entry
-from dplasso.matrix.starting import StartingModel, StartingRows, starting_model, useful_slope
+from dplasso.matrix.starting import StartingModel, StartingRows, useful_slope
 from dplasso.matrix.unit_rows import (
     by_rows,
     keep_columns,
@@ -246,8 +246,10 @@ def test_rows_have_their_length_in_all_columns():
 
 def test_loud_weights_start_quieter():
     assert useful_slope(np.array([[0.0], [2.0], [-3.0]])) == useful_slope(np.zeros((3, 1))) == 1.0
-    loud = starting_model(np.array([[4e300], [-4e300]]), np.zeros(1))
-    assert loud.useful_slope == pytest.approx(1e-300)
+    weights = np.array([[4e300], [-4e300]])
+    slope = useful_slope(weights)
+    assert slope == pytest.approx(1e-300)
+    loud = StartingModel(weights * slope, np.zeros(1), slope)
     # Margins are those of the weights as they were given.
     X = np.array([[1e-301, 0.0], [0.0, 2e-300]])
     found = starting_rows(X).margins(loud.stretched(0.5, [1.0]), np.ones(2), ONE_THREAD)

@@ -210,7 +210,7 @@ class FrankWolfeLoop(Method):
                 record_work=rule.mechanism != "exponential",
             )
             constant = problem.design.bound if self.draws_constant else 0.0
-            public = problem.loss, fit.n_features, self.l1_radius
+            public = problem.loss, n_features, self.l1_radius
             return Vertices(walk, *public, constant=constant)
 
         stated = vertex_numbers(self.feature_bound, bound)

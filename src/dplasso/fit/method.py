@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from scipy.sparse import csr_array, diags_array
 
 from dplasso.errors import ParameterError
@@ -20,7 +21,7 @@ from dplasso.fit.task import Bounded, Labels, Task, checked_class_weight
 from dplasso.gradient_descent.schedule import CONSTANT
 from dplasso.ledger import Ledger, checked_ledger
 from dplasso.matrix.compressed import compress
-from dplasso.matrix.starting import StartingModel, starting_model
+from dplasso.matrix.starting import StartingModel, useful_slope
 from dplasso.matrix.unit_rows import row_factors
 from dplasso.model.linear import MatchedPrior
 from dplasso.phases.contract import Plan
@@ -96,10 +97,11 @@ class Method:
     @property
     def starting_model(self) -> StartingModel | None:
         """The prior as the rows of a fit take it."""
-        prior = self.prior
-        if prior is None:
+        if self.prior is None:
             return None
-        return starting_model(prior.weights.T, prior.intercept)
+        weights = np.ascontiguousarray(self.prior.weights.T)
+        slope = useful_slope(weights)
+        return StartingModel(weights * slope, self.prior.intercept, slope)
 
     @property
     def public_knowledge(self) -> str:

@@ -45,12 +45,6 @@ class StartingModel:
         return replace(self, intercept=started, slope=self.slope * slope)
 
 
-def starting_model(weights: NDArray[np.float64], intercept: NDArray[np.float64]) -> StartingModel:
-    """Return a public model of weights, shape (D, K), and intercept."""
-    loud = useful_slope(weights)
-    return StartingModel(np.ascontiguousarray(weights) * loud, intercept, loud)
-
-
 def useful_slope(weights: NDArray[np.float64]) -> float:
     """Return a factor, at most 1, that brings weights to a useful size for unit rows."""
     size = np.abs(weights[weights != 0.0])

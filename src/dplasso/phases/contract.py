@@ -56,11 +56,6 @@ class Fit:
     prior: StartingModel | None = None
     layouts: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def n_features(self) -> int:
-        """Number of columns D."""
-        return int(self.records.shape[1])
-
     def release(
         self, total: NDArray[np.int64], moved: float, mu: float, unit: float
     ) -> NDArray[np.int64]:

@@ -98,7 +98,7 @@ class Descent:
         if "descent" not in fit.layouts:
             rows, drawn = fit.layouts.pop("gradients", None), released.drawn_columns
             # If all columns are drawn, the rows need no new layout.
-            kept = None if drawn is None or drawn.size == fit.n_features else drawn
+            kept = None if drawn is None or drawn.size == self.n_columns else drawn
             if rows is None or kept is not None:
                 layout = fit.layouts.pop("vertices", fit.records)
                 rows = layout.gradients(course.loss, fit.threads, kept, fit.prior)

@@ -309,7 +309,7 @@ def named_columns(
         for k in estimated:
             place = predictions.places[k]
             remainder, entry = float(predictions.remainders[k]), float(predictions.entries[k])
-            weights = np.zeros((fit.n_features, 3))
+            weights = np.zeros((descent.n_columns, 3))
             weights[:, 0] = coefficients
             weights[:, 1] = -predictions.weights[[k]].toarray()[0] / remainder
             weights[place, 1] += 1.0 / remainder

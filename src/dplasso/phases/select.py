@@ -130,7 +130,7 @@ def select(selection: Selection) -> Phase:
         steps = RoundSteps(
             loss=columns.loss,
             bound=selection.feature_bound,
-            n_columns=fit.n_features,
+            n_columns=selection.descent.n_columns,
             n_steps=columns.n_vertices,
             # The weight of each vertex, up to one part in t0 / T.
             vertex_weight=2.0 * columns.radius / (columns.n_vertices + LATE_START),
@@ -142,7 +142,7 @@ def select(selection: Selection) -> Phase:
         rows = selection.laid_out(fit).rows(steps, fit.threads)
         selector = vertex_selector("bucket", vertex_mechanism(eps0, moved), steps, SPREAD)
         run = RoundsFrankWolfe(steps, rows, selector, fit.stream, prefix_of(snapshot))
-        return Vertices(run, columns.loss, fit.n_features, columns.radius, LATE_START)
+        return Vertices(run, columns.loss, steps.n_columns, columns.radius, LATE_START)
 
     return Phase(
         "vertices",
