@@ -47,7 +47,7 @@ def take_step(
     shift: int,
     n_looked_at: int,
 ) -> Notes:
-    """Take the step of `dplasso.frank_wolfe.sparse.step_rows`, with all threads if that is faster.
+    """Take a large step as `step_rows` does, with all threads if that is faster.
 
     `changes`: zero arrays, shape (D,), for the sums of each thread; made when needed.
     `n_looked_at`: rows of the column and rows due. Raises DataError if a store is damaged.
@@ -59,7 +59,7 @@ def take_step(
     afresh = expected > RECOMPUTED_PART
     size = state.alpha.size
     shared = threads.count > 1 and part * n_entries > SHARED_PART * size
-    if n_looked_at <= large_rows(problem) or not (afresh or shared):
+    if not (afresh or shared):
         notes: Notes = step_rows(problem, state, column, span, step, tolerance, record, shift)
         return notes if notes[2] >= 0 else refuse_damage()
     begin, end, weight = span

@@ -132,10 +132,10 @@ class RoundRows:
         if self._alone and level > self._steps.share_bits:
             fewest = 1 << (level - self._steps.share_bits)
             self._long = long_columns(self._design, fewest, self._threads, self._make)
-        if self._long is None:
-            return self._gradients()
-        alpha = np.zeros(self._steps.n_coordinates, dtype=np.int64)
         anew = self._anew()
+        if anew.coordinates is None:
+            return anew.amounts
+        alpha = np.zeros(self._steps.n_coordinates, dtype=np.int64)
         alpha[anew.coordinates] = anew.amounts
         return alpha
 
@@ -182,16 +182,12 @@ class RoundRows:
 
     def _anew(self) -> Changes:
         """Return the recomputed column gradients, of the long columns if others are left out."""
-        if self._long is None:
-            return Changes(None, self._gradients(), whole=True)
         residuals = np.ascontiguousarray(self._residual.T)
+        if self._long is None:
+            amounts = gradients_of(self._design, self._units, residuals, self._threads)
+            return Changes(None, amounts, whole=True)
         amounts = self._long.gradients(self._units, residuals, self._threads)
         return Changes(self._long.coordinates(len(residuals)), amounts, whole=True)
-
-    def _gradients(self) -> NDArray[np.int64]:
-        """Return the column gradients at the residuals."""
-        residuals = np.ascontiguousarray(self._residual.T)
-        return gradients_of(self._design, self._units, residuals, self._threads)
 
     def _renew(self, rows: NDArray[np.int32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Renew the residuals of some rows; return them before and after, shape (K, n)."""

@@ -301,9 +301,15 @@ def _singular_vectors(
     return np.asarray(right @ (turned[:, order] / np.sqrt(squares[order])))
 
 
+def _factors(geometry: Geometry, mix: Mix) -> tuple[float, float]:
+    """Return the factors of the entries of unit rows and of latent rows."""
+    own, latent = math.sqrt(1.0 - mix.part), math.sqrt(mix.part)
+    return own, latent / geometry.rms(mix.n_directions)
+
+
 def mixed_rows(rows: Compressed, geometry: Geometry, mix: Mix, threads: Threads) -> Compressed:
     """Return rows with k latent entries after their D own; only latent ones if `part` is 1."""
-    own, latent = mix.weights(geometry)
+    own, latent = _factors(geometry, mix)
     n_rows, n_columns, count = rows.indptr.size - 1, geometry.n_features, mix.n_directions
     keeps = own > 0.0
     first = n_columns if keeps else 0
@@ -363,7 +369,7 @@ def unmixed(
 
     Also their standard deviations, shape (D,), if those of all mixed weights are 1.
     """
-    own, latent = mix.weights(geometry)
+    own, latent = _factors(geometry, mix)
     n_columns, columns = geometry.n_features, geometry.columns
     directions = geometry.directions[:, : mix.n_directions]
     original = own * weights[:n_columns]

@@ -1,12 +1,9 @@
 """How rows are scaled to unit length: public or released numbers."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from dplasso.matrix.geometry import Geometry
 
 # Rows are this much shorter than 1, so that rounding makes none longer than 1.
 SLACK = 2.0**-30
@@ -45,11 +42,6 @@ class Mix(NamedTuple):
 
     n_directions: int
     part: float
-
-    def weights(self, geometry: "Geometry") -> tuple[float, float]:
-        """Return the factors of the entries of unit rows and of latent rows."""
-        own = float(np.sqrt(1.0 - self.part))
-        return own, float(np.sqrt(self.part)) / geometry.rms(self.n_directions)
 
 
 def constant_entry(constant: float) -> float:
