@@ -69,11 +69,6 @@ class Partitions:
         n_rows = sum(described.shape[0] for described in self.descriptions)
         return n_rows, self.descriptions[0].shape[1]
 
-    @property
-    def know_people(self) -> bool:
-        """Whether the partitions are stores with the person of each row."""
-        return self.descriptions[0].has_people
-
     def limit_people(self, chosen: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> None:
         """Keep only the rows that `chosen` returns for the numbers of their people."""
         within = chosen(number_people(np.concatenate(self.call("person_hashes"))))
@@ -81,24 +76,6 @@ class Partitions:
         each = np.split(within, np.cumsum(sizes)[:-1])
         names = [partition.name for partition in self._partitions]
         self.tell("limit", dict(zip(names, map(np.packbits, each), strict=True)))
-
-    @property
-    def labels(self) -> NDArray[Any]:
-        """The distinct labels; `DataError` if there are too many for classes."""
-        labels = np.unique(np.concatenate([described.labels for described in self.descriptions]))
-        if not labels.size:
-            raise DataError(
-                "there are too many different labels for classes: declare them with `classes`"
-            )
-        return labels
-
-    @property
-    def single_labels(self) -> int:
-        """Number of labels that only one record of all partitions has."""
-        labels = np.concatenate([described.labels for described in self.descriptions])
-        counts = np.concatenate([described.label_counts for described in self.descriptions])
-        _, number = np.unique(labels, return_inverse=True)
-        return len(np.flatnonzero(np.bincount(number, counts) == 1))
 
     def call(self, method: str, *args: Any) -> list[Any]:
         """Call a method of all workers; return their answers, parts of a sum in any order."""

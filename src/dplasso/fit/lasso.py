@@ -161,14 +161,6 @@ class LassoPlan:
         return tuple(with_directions(stages)) if mixed else stages
 
 
-def columns_to_be_found(rho: float, n_records: float, n_coordinates: int) -> int:
-    """Return how many columns draws of this zCDP can distinguish from noise in typical data."""
-    if math.isinf(rho):
-        return MOST_COLUMNS
-    count = _STRENGTH * math.sqrt(2.0 * rho) * n_records / math.log(2.0 * n_coordinates)
-    return int(min(count, 2.0**31))
-
-
 def row_limit(shape: Shape, n_vertices: int) -> float:
     """Return the squared length of rows, over B^2, up to which gradients find more than draws."""
     draws = n_vertices * math.log(2.0 * shape.n_coordinates) / 2.0
@@ -180,8 +172,11 @@ def row_limit(shape: Shape, n_vertices: int) -> float:
 def plan_lasso(shape: Shape, rho: float, n_records: float, *, long_rows: bool) -> LassoPlan:
     """Choose how columns are found and refitted, with `rho` of zCDP left."""
     most, start = shape.most_vertices, CALIBRATION_SHARE if shape.from_prior else 0.0
-    finding = rho * (1.0 - _REFIT_SHARE - start)
-    findable = columns_to_be_found(finding, n_records, shape.n_coordinates)
+    findable, finding = MOST_COLUMNS, rho * (1.0 - _REFIT_SHARE - start)
+    if not math.isinf(rho):
+        # How many columns draws can distinguish from noise in typical data.
+        signal = _STRENGTH * math.sqrt(2.0 * finding) * n_records
+        findable = int(min(signal / math.log(2.0 * shape.n_coordinates), 2.0**31))
     if most and (long_rows or math.isinf(rho) or not shape.most_kept):
         n_vertices = most if shape.asked else max(1, min(most, findable))
         return LassoPlan(n_vertices, 0, start)

@@ -44,11 +44,20 @@ class ClusterRecords:
     @property
     def labels(self) -> NDArray[Any]:
         """The different labels of all partitions; DataError if they are too many for classes."""
-        return self.workers.labels
+        labels = np.unique(np.concatenate([part.labels for part in self.workers.descriptions]))
+        if not labels.size:
+            raise DataError(
+                "there are too many different labels for classes: declare them with `classes`"
+            )
+        return labels
 
     @property
     def single_labels(self) -> int:
-        return self.workers.single_labels
+        described = self.workers.descriptions
+        labels = np.concatenate([part.labels for part in described])
+        counts = np.concatenate([part.label_counts for part in described])
+        _, number = np.unique(labels, return_inverse=True)
+        return len(np.flatnonzero(np.bincount(number, counts) == 1))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -133,7 +142,8 @@ def cluster_records(
                     f"{part.name} has its edges from another private release than {parts[0].name}; "
                     "encode all partitions with the same schema"
                 )
-        if workers.know_people:
+        knows_people = workers.descriptions[0].has_people
+        if knows_people:
             m = method.rows_per_person
             workers.limit_people(lambda person: rows_within_limit(person, m))
     except BaseException:
@@ -141,7 +151,7 @@ def cluster_records(
         raise
     first = parts[0].y
     n_labels = 0 if first is None or first.ndim == 1 else int(first.shape[1])
-    weighted, by_person = sample_weight is not None, groups is not None or workers.know_people
+    weighted, by_person = sample_weight is not None, groups is not None or knows_people
     return ClusterRecords(workers, names[0], origins[0], weighted, by_person, n_labels)
 
 

@@ -123,21 +123,15 @@ def transpose(
                 _sort_block(*block, pointers, bounds[number], rows, values)
 
         threads.run(count)
-        position = _starts(counts)
+        # Where the entries of each part and block begin. In a block the parts follow each other, so
+        # rows ascend.
+        flat = counts.T.ravel()
+        position = np.ascontiguousarray((np.cumsum(flat) - flat).reshape(counts.T.shape).T)
         bounds = np.append(position[0], n_entries)
         threads.run(deal)
         threads.run(sort)
     indptr[n_columns] = n_entries
     return result
-
-
-def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where the entries of each part and column begin, shape (parts, columns).
-
-    Within a column the parts follow each other, so rows ascend.
-    """
-    flat = counts.T.ravel()
-    return np.ascontiguousarray((np.cumsum(flat) - flat).reshape(counts.T.shape).T)
 
 
 @kernel

@@ -297,7 +297,12 @@ def with_references(moments: Moments, groups: OneHot) -> Moments:
     references = []
     for group in groups:
         columns = np.asarray(group, dtype=np.int64)
-        if columns.size < 2 or _along(moments, curvature, columns) > _BEYOND * least:
+        # A direction in which a whole group changes no margin.
+        direction = np.zeros(size)
+        direction[columns] = 1.0 / moments.entry_scale
+        direction[-1] = -1.0 / moments.constant
+        direction /= math.sqrt(float(direction @ direction))
+        if columns.size < 2 or float(direction @ curvature @ direction) > _BEYOND * least:
             continue
         reference = int(columns[np.argmax(np.diag(curvature)[columns])])
         shift = float(weights[reference])
@@ -305,12 +310,3 @@ def with_references(moments: Moments, groups: OneHot) -> Moments:
         weights[-1] += shift * moments.entry_scale / moments.constant
         references.append(reference)
     return replace(moments, weights=weights, references=np.array(sorted(references), np.int64))
-
-
-def _along(moments: Moments, curvature: NDArray[np.float64], columns: NDArray[np.int64]) -> float:
-    """Return the curvature along the direction in which a whole group changes no margin."""
-    direction = np.zeros(moments.weights.size)
-    direction[columns] = 1.0 / moments.entry_scale
-    direction[-1] = -1.0 / moments.constant
-    direction /= math.sqrt(float(direction @ direction))
-    return float(direction @ curvature @ direction)
