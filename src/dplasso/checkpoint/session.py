@@ -7,7 +7,6 @@ resumed fit finds its charge. When the fit has ended the entry keeps a digest of
 import os
 import re
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -199,7 +198,7 @@ class KeptFit(Session):
         self._path, self._stored, self._begun, self._seconds = path, stored, begun, seconds
         ledger = begun.method.ledger
         start = Checkpoint(
-            _stored(begun.method.params),
+            {k: v for k, v in begun.method.params.items() if k not in _NOT_STORED},
             Released(),
             begun.statement,
             begun.task.classes,
@@ -212,8 +211,13 @@ class KeptFit(Session):
             check_affordable(ledger, begun.budget)
         else:
             _check_same(path, stored, start)
-            if ledger is not None:
-                _check_charged(path, stored, ledger.path)
+            # The ledger must have paid for what the checkpoint holds.
+            if ledger and any(stored.place) and find(ledger.path, str(stored.token)) is None:
+                raise LedgerError(
+                    f"{os.fspath(ledger.path)} holds no entry of the fit in {os.fspath(path)}. "
+                    "This is not the ledger that was charged, or it is an old copy; pass the one "
+                    "that was charged"
+                )
             start = replace(start, token=stored.token)
         if ledger is not None:
             self.take = self._take
@@ -262,15 +266,6 @@ class KeptFit(Session):
             raise
 
 
-def _check_charged(path: Place, stored: Checkpoint, ledger: Place) -> None:
-    """Refuse a ledger that has not paid for what a checkpoint holds."""
-    if any(stored.place) and find(ledger, str(stored.token)) is None:
-        raise LedgerError(
-            f"{os.fspath(ledger)} holds no entry of the fit in {os.fspath(path)}. This is not the "
-            "ledger that was charged, or it is an old copy; pass the one that was charged"
-        )
-
-
 def _check_same(path: Place, stored: Checkpoint, current: Checkpoint) -> None:
     """Refuse to go on with a fit that is not the checkpoint's."""
     before, now = _facts(stored), _facts(current)
@@ -305,7 +300,3 @@ def _facts(checkpoint: Checkpoint) -> dict[str, Any]:
 
 def _short(value: Any) -> str:
     return value if isinstance(value, str) else shown(value)
-
-
-def _stored(params: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in params.items() if name not in _NOT_STORED}
