@@ -71,23 +71,15 @@ def weight_scale(step: int) -> float:
     return 2.0 / ((t + 1.0) * (t + 2.0))
 
 
-def integer_weights(
-    transcript: Transcript, late_start: int = 0
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the coordinates with a weight, ascending, and their entries of K."""
+def weights(
+    transcript: Transcript, l1_radius: float, late_start: int = 0
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the coordinates with a weight, ascending, and their weights."""
     sizes = np.arange(2, len(transcript) + 2, dtype=np.int64) + late_start
     steps = transcript.sign.astype(np.int64) * sizes
     coordinates, place = np.unique(transcript.vertex, return_inverse=True)
     totals = np.zeros(coordinates.size, dtype=np.int64)
     np.add.at(totals, place, steps)
     kept = totals != 0
-    return coordinates[kept], totals[kept]
-
-
-def weights(
-    transcript: Transcript, l1_radius: float, late_start: int = 0
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the coordinates with a weight, ascending, and their weights."""
-    coordinates, totals = integer_weights(transcript, late_start)
     scale = l1_radius * weight_scale(len(transcript) + late_start)
-    return coordinates, totals.astype(np.float64) * scale
+    return coordinates[kept], totals[kept].astype(np.float64) * scale

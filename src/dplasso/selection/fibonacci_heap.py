@@ -104,14 +104,6 @@ def add_root(heap, node):
 
 
 @kernel
-def insert(heap, node):
-    """Insert a single node whose key is set."""
-    heap.child[node] = -1
-    heap.degree[node] = 0
-    add_root(heap, node)
-
-
-@kernel
 def hang(heap, node, parent):
     """Make a former root the child of another root."""
     child = heap.child[parent]
@@ -262,7 +254,9 @@ def select_heap(heap, alpha, stream):
             best, largest = node, magnitude
     while popped >= 0:
         following = np.int64(heap.right[popped])
-        insert(heap, popped)
+        heap.child[popped] = -1
+        heap.degree[popped] = 0
+        add_root(heap, popped)
         popped = following
     return best, descent_sign(alpha[best])
 
