@@ -124,7 +124,7 @@ def _model_seeds() -> list[bytes]:
 
 @cache
 def _checkpoint_seeds() -> list[bytes]:
-    from dplasso.checkpoint.session import Checkpoint, _stored
+    from dplasso.checkpoint.session import _NOT_STORED, Checkpoint
 
     seeds = []
     for model in _fitted():
@@ -138,7 +138,7 @@ def _checkpoint_seeds() -> list[bytes]:
         # Under way in one phase, and all phases done.
         for n_done, under_way in ((place, state), (len(entries), {})):
             checkpoint = Checkpoint(
-                _stored(model.get_params()),
+                {k: v for k, v in model.get_params().items() if k not in _NOT_STORED},
                 Released(entries[:n_done]),
                 model.privacy_,
                 model.classes_,

@@ -2,6 +2,7 @@
 
 import ast
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,7 @@ def workers(X, y, at):
     ]
     found = Partitions(InProcessEngine(), given)
     found.tell("encode", Binary(np.arange(2)))
-    return found
+    return closing(found)
 
 
 def course_of_vertices(X, y, at):
