@@ -61,13 +61,13 @@ def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
     transcript = model.transcript_
     chosen, task = FrankWolfeLoop.from_params(model.get_params()), Binary(np.arange(2))
     records = LocalRecords(data.X, labels, None).encoded(task)
-    budget, plan = chosen.budget(task, records.n_features), chosen.plan(task, records.n_features)
+    n_features, released = records.shape[1], model.model_.released
+    budget, plan = chosen.budget(task, n_features), chosen.plan(task, n_features)
     fit = Fit(budget, records, random_stream(0), ONE_THREAD)
     plan.lay_out(fit)
-    steps = chosen.vertex_steps(task, records.n_features, model.model_.released, budget)
-    share = plan.phases[-1].share(budget, model.model_.released)
-    mechanism = chosen.mechanism(budget.eps0_of(share, steps.n_steps), task, budget, len(labels))
-    given = fit.layouts["vertices"].vertex_rows(steps, ONE_THREAD).problem
+    share = plan.phases[-1].share(budget, released)
+    mechanism = chosen.mechanism(budget.eps0_of(share, config.n_iter), task, budget, len(labels))
+    given, tolerance = chosen.problem(fit.layouts["vertices"], task, released, budget)
     rows, columns = given.design.rows, given.design.columns
 
     def bare() -> float:
@@ -103,7 +103,7 @@ def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
     runs: dict[str, Callable[[], float]] = {
         "bare accesses": bare,
         "drift_tol=None": lambda: loop(None),
-        "default drift_tol": lambda: loop(steps.drift_tol),
+        "default drift_tol": lambda: loop(tolerance),
     }
     for run in runs.values():
         run()
