@@ -225,7 +225,7 @@ def inputs(model, data, taken):
     for steps in range(len(taken) + 1):
         selector = replay_state(taken.vertex[:steps].copy(), taken.sign[:steps].copy())
         state = solve(problem._replace(n_steps=steps), selector, random_stream(0), **options).state
-        states.append((state.alpha.copy(), state.gradient.flatten()))
+        states.append((state.alpha.copy(), state.gradient.copy()))
     return states
 
 

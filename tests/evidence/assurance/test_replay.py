@@ -128,7 +128,7 @@ def test_gradients_are_the_exact_sum_of_rounded_shares(private_model, solver):
         model = private_model(**SOLVERS[solver], residual_bound=0.5)
         states = inputs(model, (X, y), transcripts(seed))
         for alpha, q in states:
-            expected = column_gradients(X, q, BOUND, intercept=False, residual_bound=0.5)
+            expected = column_gradients(X, q.ravel(), BOUND, intercept=False, residual_bound=0.5)
             assert alpha.tolist() == expected
 
 
