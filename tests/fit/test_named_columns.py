@@ -3,14 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 
 import dplasso
-from dplasso import DPLinearRegression, DPLogisticRegression, Geometry, Ledger
+from dplasso import DPLinearRegression, DPLogisticRegression, Geometry, Ledger, PublicEncoder
 from dplasso.cluster import InProcessEngine
-from dplasso.encoding.origin import Origin, with_origin
-from dplasso.encoding.parts import Categories, Number
-from dplasso.encoding.schema import Schema
 from dplasso.ledger import create_ledger
 from dplasso.phases.moments import NamedSums
 
@@ -127,14 +123,13 @@ EMPTY = ["job (unknown)", "job (missing)"]
 
 
 def test_the_most_frequent_category_in_public_rows_is_the_reference():
-    rng = np.random.default_rng(0)
-    schema = Schema([Categories("job", ("clerk", "driver", "nurse")), Number("dose", 3.0)])
+    rng, words = np.random.default_rng(0), np.array(["clerk", "driver", "nurse"])
+    job = {"kind": "categories", "column": "job", "categories": words.tolist()}
+    encoder = PublicEncoder({"parts": [job, {"kind": "number", "column": "dose", "bound": 3.0}]})
     parts = []
     for size in (3_000, 2_000):
-        jobs, dose = rng.choice(3, size, p=(0.2, 0.5, 0.3)), rng.normal(size=size)
-        columns = np.zeros((size, schema.n_features))
-        columns[np.arange(size), jobs], columns[:, -1] = 1.0, np.clip(dose, -3.0, 3.0)
-        parts.append(with_origin(sp.csr_array(columns), Origin(schema)))
+        jobs, dose = rng.choice(words, size, p=(0.2, 0.5, 0.3)), rng.normal(size=size)
+        parts.append(encoder.transform(pd.DataFrame({"job": jobs, "dose": dose})))
     y = parts[0].toarray()[:, 2] - 1.0 + rng.normal(size=3_000)
     options = {"data": (parts[0], y), "public_rows": parts[1]}
     table = fitted(infer="job", **options).inference_

@@ -336,7 +336,7 @@ ACCEPTED = st.fixed_dictionaries(
 ).filter(lambda options: options["l1_radius"] * options["feature_bound"] <= 1e100)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(options=ACCEPTED, seed=st.integers(0, 2**16))
 def test_one_record_moves_no_statistic_by_more_than_its_sensitivity(options, seed):
     rng = np.random.default_rng(7)

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from evidence.matrices import matrix_source
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from dplasso import DPLassoClassifier, DPLinearRegression, DPLogisticRegression, open_store
@@ -19,23 +20,18 @@ Y = np.where(SCORE + 0.3 * RNG.normal(size=400) > 0, "yes", "no")
 PUBLIC = X[:150], Y[:150]
 PRIVATE = X[150:], Y[150:]
 BOUNDS = {"target_bounds": (-8.0, 8.0)}
-FEW = {
-    "logistic": (DPLogisticRegression, {}),
-    "linear": (DPLinearRegression, BOUNDS),
-}
-each = pytest.mark.parametrize("kind", FEW)
+KINDS = {"logistic": DPLogisticRegression(), "linear": DPLinearRegression(**BOUNDS)}
 
 
 def fitted(kind, rows, labels, **options):
-    estimator, more = FEW[kind]
-    return estimator(**more, **options).fit(rows, labels)
+    return clone(KINDS[kind]).set_params(**options).fit(rows, labels)
 
 
 def of_kind(kind, labels):
-    return labels if "target_bounds" not in FEW[kind][1] else np.where(labels == "yes", 3.0, -3.0)
+    return labels if kind == "logistic" else np.where(labels == "yes", 3.0, -3.0)
 
 
-@each
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_prior_of_neighbours_is_one(kind):
     rows, labels = PRIVATE[0], of_kind(kind, PRIVATE[1])
     public = PUBLIC[0], of_kind(kind, PUBLIC[1])
@@ -140,8 +136,5 @@ def test_very_few_rows_do():
 def test_public_rows_that_do_not_fit_are_refused(data, words):
     with pytest.raises((ValueError, TypeError), match=words):
         fitted("logistic", *PRIVATE, public_data=data)
-
-
-def test_targets_that_are_no_numbers_are_refused():
     with pytest.raises(ValueError, match="public_data: y holds a value that is not a number"):
         fitted("linear", PRIVATE[0], SCORE[150:], public_data=PUBLIC)

@@ -60,34 +60,26 @@ def auc(fitted, rows, labels):
     return np.mean(margins[labels][:, np.newaxis] > margins[~labels])
 
 
-def test_they_help_where_there_are_many_columns():
-    (rows, subject), (public, _), (test, truth) = WIDE
-    found = []
-    for given in (Geometry.learn(public), None):
-        fits = [
-            model(random_state=seed, public_rows=given).fit(rows, (subject == 0).astype(int))
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLassoClassifier])
+def test_they_help_where_there_are_many_columns(kind):
+    many = 2000, (60.0, 30.0)
+    (rows, subject), (public, _) = records(N, 1, *many), records(600, 2, *many)
+    (test, truth), labels = records(1000, 3, *many), (subject == 0).astype(int)
+    geometry = Geometry.learn(public)
+    with_them, without = (
+        [
+            kind(0.3, classes=[0, 1], random_state=seed, public_rows=given).fit(rows, labels)
             for seed in range(2)
         ]
-        found.append(np.mean([auc(one, test, truth == 0) for one in fits]))
+        for given in (geometry, None)
+    )
+    found = [np.mean([auc(one, test, truth == 0) for one in some]) for some in (with_them, without)]
     assert found[0] > found[1] + 0.05
-
-
-WIDE = [records(n_rows, seed, 2000, (60.0, 30.0)) for n_rows, seed in ((N, 1), (600, 2), (1000, 3))]
-
-
-def test_a_lasso_finds_its_columns_with_them():
-    (rows, subject), (public, _), (test, truth) = WIDE
-    geometry, found = Geometry.learn(public), []
-    for given in (geometry, None):
-        options = {"classes": [0, 1], "public_rows": given}
-        fits = (DPLassoClassifier(0.3, random_state=seed, **options) for seed in range(2))
-        labels = (subject == 0).astype(int)
-        found.append(np.mean([auc(one.fit(rows, labels), test, truth == 0) for one in fits]))
-    assert found[0] > found[1] + 0.05
-    fitted = DPLassoClassifier(1.0, classes=[0, 1], public_rows=geometry).fit(rows, subject == 0)
-    assert fitted.coef_.nnz == 200
-    assert fitted.n_features_in_ == 2000
-    assert geometry.description == fitted.privacy_.public_rows
+    assert with_them[0].n_features_in_ == 2000
+    assert with_them[0].privacy_.public_rows == geometry.description
+    assert np.count_nonzero(sp.csr_array(with_them[0].coef_).data) == (
+        200 if kind is DPLassoClassifier else 2000
+    )
 
 
 def test_a_lasso_of_few_columns_has_as_many_as_asked_for():
