@@ -14,7 +14,6 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, OneHotEncoder
 
-import dplasso
 from dplasso import (
     DPFrankWolfeClassifier,
     DPLassoClassifier,
@@ -79,17 +78,6 @@ def test_it_predicts_as_the_model_does(fitted, scale):
     if sigmoid:
         expected = fitted.predict_proba(rows)
         np.testing.assert_allclose(plain.predict_proba(rows), expected, rtol=2e-7, atol=1e-12)
-
-
-def test_a_model_with_public_rows_needs_none_to_predict(tmp_path):
-    fitted = DPLogisticRegression(epsilon=0.3, public_rows=X[:150], random_state=0).fit(X, Y)
-    # Columns with large parts of a direction have more noise.
-    assert np.ptp(fitted.coef_standard_error_) > 0.0
-    expected = fitted.decision_function(X)
-    fitted.set_params(public_rows=None).save(tmp_path / "model.npz")
-    for found in (fitted, dplasso.load(tmp_path / "model.npz"), fitted.to_sklearn()):
-        np.testing.assert_allclose(found.decision_function(X), expected, rtol=2e-7, atol=1e-7)
-    assert dplasso.load(tmp_path / "model.npz").public_rows is None
 
 
 def test_without_scaling_it_is_the_linear_part_and_takes_sparse_rows(fitted):
