@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from evidence.matrices import matrix_source
 
 from cli.conftest import done, found, said
 from dplasso import (
@@ -15,8 +14,8 @@ from dplasso import (
     DPLogisticRegression,
     PublicEncoder,
 )
-from dplasso.data.store import write_store
 from dplasso.estimators.margins import loss_of
+from estimators.kinds import stored
 from schemas import Categories, Cross, Levels, Schema
 
 SCHEMA = Schema(
@@ -96,7 +95,7 @@ def test_matrices_without_a_schema_are_explained_column_by_column(tmp_path):
     assert [[part.words for part in one.parts] for one in explained] == [["a"], ["b"], ["c"], ["d"]]
     bare = DPLogisticRegression(1.0, classes=[0, 1]).fit(X.to_numpy(), [0, 1, 0, 1])
     assert bare.explain(X.to_numpy()[:1])[0].parts[0].words == "column 0"
-    store = write_store(matrix_source(X.to_numpy(), np.array([0, 1, 0, 1])), tmp_path / "s")
+    store = stored(X.to_numpy(), np.array([0, 1, 0, 1]), tmp_path / "s")
     with pytest.raises(DataError, match="rows of a store cannot be explained"):
         model.explain(store)
 

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from evidence.matrices import matrix_source
 from scipy import stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import MultiLabelBinarizer, normalize
 
+from cli.conftest import done
 from dplasso import (
     DPFrankWolfeClassifier,
     DPLassoClassifier,
@@ -22,10 +22,9 @@ from dplasso import (
     private_score,
 )
 from dplasso.cluster import InProcessEngine
-from dplasso.data.store import write_store
 from dplasso.fit.records import local_records
-from dplasso.report.page import Beside, report_page, report_section
 from dplasso.tuning.candidates import cost_of_try
+from estimators.kinds import stored
 
 N, D, L = 4000, 12, 5
 RNG = np.random.default_rng(3)
@@ -111,8 +110,9 @@ def test_it_is_saved_loaded_and_shown(model, tmp_path):
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert set(model.weights().labels) <= set(NAMES)
-    assert "ant, bee, cat, dog, eel (each row may have any subset)" in report_section(model.model_)
-    report_page(model.model_, Beside(file={}, ledger="none"))
+    done("report", tmp_path / "model.npz", "--out", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "ant, bee, cat, dog, eel (each row may have any subset)" in page
 
 
 def test_two_labels_are_two_margins_and_not_two_classes(tmp_path):
@@ -133,7 +133,7 @@ def test_every_form_gives_the_same_bits(tmp_path):
     binarized = MultiLabelBinarizer(classes=range(L), sparse_output=True).fit_transform(
         [np.flatnonzero(row) for row in Y]
     )
-    store = write_store(matrix_source(X, Y[:, 0]), tmp_path / "rows.store")
+    store = stored(X, Y[:, 0], tmp_path / "rows.store")
     assert len(store.y) == N
     for labels in (Y.tolist(), Y.astype(bool), Y.astype(np.float32), frame, binarized):
         np.testing.assert_array_equal(weights(X, labels), expected)
@@ -225,7 +225,7 @@ def test_a_search_tries_settings_for_all_labels(tmp_path):
     search = PrivateSearch(
         DPLogisticRegression(classes=NAMES), {"row_norm": ["unit", 1.0]}, epsilon=5.0, tries=4
     )
-    store = write_store(matrix_source(X, Y[:, 0]), tmp_path / "rows.store")
+    store = stored(X, Y[:, 0], tmp_path / "rows.store")
     for rows in (X, store):
         search.fit(rows, Y)
         statement = search.privacy_

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from evidence.matrices import matrix_source
 
+from cli.conftest import new_ledger
 from dplasso import DPLogisticRegression
 from dplasso.checkpoint import fit_with_checkpoints
-from dplasso.data.store import write_store
-from dplasso.ledger import create_ledger
+from estimators.kinds import stored
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +28,7 @@ def modes(place):
 
 def test_a_store(tmp_path):
     X = np.eye(6, dtype=np.float32)
-    write_store(matrix_source(X, np.arange(6) % 2), tmp_path / "a.store", memory=2**28)
+    stored(X, np.arange(6) % 2, tmp_path / "a.store")
     assert modes(tmp_path / "a.store") == {(True, 0o700), (False, 0o600)}
 
 
@@ -37,7 +36,7 @@ def test_a_store(tmp_path):
 def fit(tmp_path):
     """Return a ledger, a checkpoint, and what makes fits that write to both."""
     ledger, kept = tmp_path / "l", tmp_path / "kept"
-    create_ledger(ledger, 3.0, 1e-5)
+    new_ledger(ledger, 3.0, 1e-5)
 
     def run(**options):
         model = DPLogisticRegression(0.5, classes=[0, 1], ledger=ledger)

@@ -24,18 +24,26 @@ GRID = {"bias": [-2.0, 2.0]}
 
 @dataclass
 class Given(BaseEstimator):
-    """A fitted model whose predictions are the rows: a probability, or a value to predict."""
+    """A fitted model whose predictions are the rows: a value, or probabilities.
+
+    `classes_`: None for numbers; a row of two classes has the probability of the second alone.
+    """
 
     classes_: Any = (0, 1)
+    many_labels: bool = False
 
     def predict_proba(self, X):
-        p = np.asarray(X)[:, 0]
-        return np.column_stack([1.0 - p, p])
+        X = np.asarray(X)
+        return np.column_stack([1.0 - X, X]) if X.shape[1] == 1 else X
 
     def predict(self, X):
+        X = np.asarray(X)
         if self.classes_ is None:
-            return np.asarray(X)[:, 0]
-        return np.asarray(self.classes_)[(np.asarray(X)[:, 0] > 0.5).astype(int)]
+            return X[:, 0]
+        if self.many_labels:
+            return (X > 0.5).astype(int)
+        p = np.nan_to_num(self.predict_proba(X), nan=-1.0)
+        return np.asarray(self.classes_)[p.argmax(axis=1)]
 
 
 @dataclass(frozen=True)

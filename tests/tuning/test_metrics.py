@@ -1,15 +1,14 @@
 """What every metric has to do for every kind of target: how far a row moves it, what it covers."""
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import norm
-from sklearn.base import BaseEstimator
 from sklearn.metrics import f1_score, log_loss, mean_absolute_error, roc_auc_score
+from tests.tuning.models import Given
 
 from dplasso import DataError
 from dplasso.privacy.randomness import random_stream
@@ -44,29 +43,18 @@ WIDE = {(name, MANY_LABELS) for name in ("auc", "auc_weighted", "f1", "f1_macro"
 WIDE |= {("auc", SEVERAL_CLASSES), ("auc_weighted", SEVERAL_CLASSES)}
 
 
-@dataclass
-class Given(BaseEstimator):
-    """A fitted model whose predictions are the rows: a number, or probabilities."""
-
-    kind: str
-    classes_: Any = LETTERS
-
-    def predict_proba(self, X):
-        return np.column_stack([1.0 - X, X]) if self.kind == TWO_CLASSES else X
-
-    def predict(self, X):
-        if self.kind == NUMBERS:
-            return X[:, 0]
-        if self.kind in (TWO_CLASSES, MANY_LABELS):
-            found = (X > 0.5).astype(int)
-            return found[:, 0] if self.kind == TWO_CLASSES else found
-        return np.array(LETTERS)[np.nan_to_num(X, nan=-1.0).argmax(axis=1)]
+MODELS = {
+    NUMBERS: Given(None),
+    TWO_CLASSES: Given(),
+    SEVERAL_CLASSES: Given(LETTERS),
+    MANY_LABELS: Given(LETTERS, many_labels=True),
+}
 
 
 def sums(name, kind, X, y, model: Any = None):
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
     with np.errstate(all="ignore"):
-        return METRICS[name].sums(model or Given(kind), X, y, TARGETS[kind])
+        return METRICS[name].sums(model or MODELS[kind], X, y, TARGETS[kind])
 
 
 def estimate(name, kind, X, y, sigma=0.0, stream=None):
@@ -152,9 +140,9 @@ def test_predictions_of_another_shape_are_refused():
     X, y = np.full((3, K), 0.25), np.array(["ant", "bee", "cat"])
     for name in ("accuracy", "f1", "log_loss", "auc"):
         with pytest.raises(DataError, match="the model's predictions have the shape"):
-            sums(name, SEVERAL_CLASSES, X, y, Columns(SEVERAL_CLASSES))
+            sums(name, SEVERAL_CLASSES, X, y, Columns(LETTERS))
     with pytest.raises(DataError, match="the model's predictions have the shape"):
-        sums("mae", NUMBERS, X, np.zeros(3), Columns(NUMBERS))
+        sums("mae", NUMBERS, X, np.zeros(3), Columns(None))
 
 
 # --- Values and intervals ----------------------------------------------------------------------
@@ -185,7 +173,7 @@ def by_scikit_learn(kind, X, y):
     """Return what scikit-learn computes, by metric."""
     if kind == NUMBERS:
         return {"mae": mean_absolute_error(y, X[:, 0])}
-    predicted, p = Given(kind).predict(X), X[:, 0] if kind == TWO_CLASSES else X
+    predicted, p = MODELS[kind].predict(X), X[:, 0] if kind == TWO_CLASSES else X
     average = "binary" if kind == TWO_CLASSES else "macro"
     clipped = np.maximum(X, 0.01)
     losses = {
@@ -223,7 +211,7 @@ def test_without_noise_they_are_what_scikit_learn_computes(kind):
 
 def test_without_noise_each_class_is_what_scikit_learn_computes():
     X, y = population(SEVERAL_CLASSES, 20_000)
-    predicted = Given(SEVERAL_CLASSES).predict(X)
+    predicted = MODELS[SEVERAL_CLASSES].predict(X)
     _, noisy = estimate("f1", SEVERAL_CLASSES, X, y)
     by_class = METRICS["f1"].by_class(noisy, 0.0, Z95, TARGETS[SEVERAL_CLASSES])
     each = f1_score(y, predicted, average=None, labels=LETTERS)

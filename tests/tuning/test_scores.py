@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from tests.tuning.models import Given
-from tests.tuning.test_metrics import LETTERS, population
-from tests.tuning.test_metrics import Given as GivenTarget
+from tests.tuning.test_metrics import LETTERS, MODELS, population
 
 from dplasso import (
     BudgetError,
@@ -158,9 +157,9 @@ def test_what_is_wrong_is_refused(classes, changes, words):
 
 def test_the_default_metric_fits_the_target():
     p, y = population(SEVERAL_CLASSES, 2000)
-    assert private_score(GivenTarget(SEVERAL_CLASSES), p, y, 5.0).metric == "accuracy"
+    assert private_score(MODELS[SEVERAL_CLASSES], p, y, 5.0).metric == "accuracy"
     p, y = population(MANY_LABELS, 2000)
-    score = private_score(GivenTarget(MANY_LABELS), p, y, 5.0)
+    score = private_score(MODELS[MANY_LABELS], p, y, 5.0)
     assert score.metric == "auc"
     assert [one["label"] for one in score.to_dict()["by_class"]] == list(LETTERS)
     X = np.random.default_rng(0).normal(size=(800, 5))

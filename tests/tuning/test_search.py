@@ -7,7 +7,6 @@ from collections import Counter
 import numpy as np
 import pandas
 import pytest
-from evidence.matrices import matrix_source
 from scipy import stats
 from scipy.sparse import csr_array
 from sklearn.base import clone
@@ -27,7 +26,6 @@ from dplasso import (
     PrivateSearch,
     load,
 )
-from dplasso.data.store import write_store
 from dplasso.fit.records import local_records
 from dplasso.ledger import affords, charge_of, create_ledger
 from dplasso.privacy.randomness import random_stream
@@ -42,6 +40,7 @@ from dplasso.tuning.candidates import (
 )
 from dplasso.tuning.estimates import Scorer
 from dplasso.tuning.search_cost import search_cost, tries_of
+from estimators.kinds import stored
 
 # Chance that a right search fails a test here.
 ALARM = 1e-6
@@ -443,7 +442,7 @@ def test_all_rows_of_a_person_are_in_one_part():
 def test_a_search_in_a_store_is_that_in_memory(neighbors, tmp_path, monkeypatch):
     monkeypatch.setattr(search_module, "draw_tries", lambda *_: 3)
     labels = np.where(Y, "yes", "no")
-    store = write_store(matrix_source(X[:, 1:], labels), tmp_path / "rows")
+    store = stored(X[:, 1:], labels, tmp_path / "rows")
     model = DPLogisticRegression(neighbors=neighbors)
     search = PrivateSearch(model, {"max_weights": [None, 3]}, 5.0, random_state=1)
     first, again = (clone(search).fit(*rows) for rows in ((X[:, 1:], labels), (store,)))
