@@ -125,9 +125,7 @@ def test_numpy_alone_can_read_it(path):
         ({"classes": np.array([1, 1])}, "different labels"),
         ({"classes": np.array([1])}, "two or more"),
         ({"classes": np.array([1, 2, 3])}, "1 outputs do not fit"),
-        ({"feature_names": np.array(["a"], dtype=object)}, "names do not fit"),
         ({"released": vertices([0], [1], offset=np.zeros(2))}, "2 outputs do not fit"),
-        ({"released": vertices([0], [1], n_features=5)}, "weights are not those of 4 columns"),
         ({"released": Released()}, "has no model"),
     ],
 )

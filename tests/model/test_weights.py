@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso import DPLassoClassifier, DPLogisticRegression, ModelFileError, load
-from dplasso.model.linear import ARRAYS, MatchedPrior, prior_from
+from dplasso.model.linear import ARRAYS, MatchedPrior
 from dplasso.model.weights import Weights, count_of, steps_beyond_chance, weights_of
 from dplasso.report.page import model_facts, report_section
 
@@ -57,51 +57,35 @@ def test_a_data_frame_of_weights_names_its_columns():
 RNG = np.random.default_rng(2)
 X = sp.csr_array((RNG.random((300, 30)) < 0.3).astype(float))
 Y = (X @ RNG.normal(size=30) > 0).astype(int)
-DENSE, SPARSE = RNG.normal(size=(1, 30)), np.eye(1, 30)
-ONE = np.zeros(1)
+DENSE = RNG.normal(size=(1, 30))
+
+
+def test_a_file_holds_a_prior_of_several_classes_with_its_errors(tmp_path):
+    labels = np.arange(300) % 3
+    first = DPLogisticRegression(random_state=0).fit(X, labels)
+    model = DPLogisticRegression(prior=first).fit(X, labels)
+    model.save(tmp_path / "m.npz")
+    ours, again = model.model_.prior, load(tmp_path / "m.npz").model_.prior
+    assert (again.source, again.digest) == (ours.source, ours.digest)
+    for name in ("weights", "intercept", "standard_error"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(ours, name))
+    assert again.weights.shape == (3, 30)
+    assert again.standard_error.any()
 
 
 @pytest.mark.parametrize(
-    "prior",
+    ("changes", "words"),
     [
-        MatchedPrior(DENSE, ONE, "an array"),
-        MatchedPrior(SPARSE, ONE + 2.0, "a table", np.full((1, 30), 0.1)),
-        MatchedPrior(
-            np.vstack([DENSE, SPARSE, DENSE]),
-            np.arange(3.0),
-            "three",
-            abs(RNG.normal(size=(3, 30))),
-        ),
-        MatchedPrior(np.zeros((1, 30)), ONE, "nothing"),
+        ({"weights": DENSE * np.nan}, "NaN or infinity"),
+        ({"intercept": np.array([np.inf])}, "NaN or infinity"),
+        ({"standard_error": DENSE * np.inf}, "NaN or infinity"),
+        ({"intercept": np.zeros(2)}, "do not fit together"),
+        ({"standard_error": np.zeros((1, 29))}, "do not fit its weights"),
     ],
 )
-def test_what_a_file_holds_of_a_prior_is_the_prior(prior):
-    entry, arrays = json.loads(json.dumps(prior.to_json())), prior.arrays()
-    assert {name: array.dtype.str for name, array in arrays.items()} == ARRAYS
-    again = prior_from(entry, arrays)
-    assert (again.source, again.digest) == (prior.source, prior.digest)
-    np.testing.assert_array_equal(again.weights, prior.weights)
-    np.testing.assert_array_equal(again.intercept, prior.intercept)
-    if prior.standard_error is None:
-        assert again.standard_error is None
-    else:
-        np.testing.assert_array_equal(again.standard_error, prior.standard_error)
-
-
-@pytest.mark.parametrize(
-    ("weights", "intercept", "error", "words"),
-    [
-        (DENSE * np.nan, ONE, None, "NaN or infinity"),
-        (DENSE, ONE + np.inf, None, "NaN or infinity"),
-        (DENSE, ONE, DENSE * np.inf, "NaN or infinity"),
-        (DENSE, np.zeros(2), None, "do not fit together"),
-        (DENSE[0], ONE, None, "do not fit together"),
-        (DENSE, ONE, np.zeros((1, 29)), "do not fit its weights"),
-    ],
-)
-def test_numbers_that_are_no_model_are_refused(weights, intercept, error, words):
+def test_numbers_that_are_no_model_are_refused(changes, words):
     with pytest.raises(ValueError, match=words):
-        MatchedPrior(weights, intercept, "x", error)
+        MatchedPrior(**{"weights": DENSE, "intercept": np.zeros(1), "source": "x"} | changes)
 
 
 @pytest.fixture(scope="module", params=["logistic", "lasso", "lasso, all columns", "short list"])
