@@ -16,8 +16,6 @@ from dplasso.privacy.accounting import bracket
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.exponential_mechanism import EXPONENT_SLACK
 
-VIOLATION = "violation"
-CONSISTENT = "consistent"
 # Empty records beside a canary: they expose a mechanism that is scaled by the number of records.
 COMPANY = 10
 # Bisection for epsilon stops at this relative width, at its safe (smaller) end.
@@ -175,11 +173,6 @@ class Report:
         return any(finding.violated for finding in self.findings)
 
     @property
-    def verdict(self) -> str:
-        """Return "violation" or "consistent"; the latter is no proof of privacy."""
-        return VIOLATION if self.violated else CONSISTENT
-
-    @property
     def audited_epsilon(self) -> float:
         """Return the largest lower bound on a whole fit's epsilon; 0 without an audit of fits."""
         return max((f.audited for f in self.findings if f.about == "fit"), default=0.0)
@@ -191,7 +184,7 @@ class Report:
             "audited_epsilon": self.audited_epsilon,
             "confidence": 1.0 - self.false_alarm,
             "false_alarm": self.false_alarm,
-            "verdict": self.verdict,
+            "verdict": "violation" if self.violated else "consistent",
             "violated": self.violated,
             "findings": [asdict(finding) for finding in self.findings],
         }

@@ -213,11 +213,6 @@ def interval_names(column: str, edges: Iterable[float]) -> list[str]:
     return [f"{column}<{shown[0]}", *between, f"{column}>={shown[-1]}"]
 
 
-def lowered(value: Any) -> str:
-    """Return a value as lower-case text."""
-    return str(value).lower()
-
-
 class Part:
     """The contract of a part, which encodes `columns` of a table into `width` features.
 

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from dplasso.data.labels import TRUTH
+from dplasso.data.table_batches import alike
 from dplasso.encoding.contract import (
     Coded,
     CodedOf,
@@ -24,7 +25,6 @@ from dplasso.encoding.contract import (
     TableColumns,
     indicators,
     interval_names,
-    lowered,
     number_in,
 )
 from dplasso.encoding.hashed import check_hash_bits, hash_codes
@@ -80,7 +80,7 @@ class Categories(OfOneColumn, Coded):
 
     def values_of(self, column: str) -> list[str]:
         shown = [
-            f"{column}={lowered(category) if isinstance(category, bool) else category}"
+            f"{column}={alike(category) if isinstance(category, bool) else category}"
             for category in self.categories
         ]
         return shown + [f"{column} (unknown)"] * (self.unknown == "column")
@@ -88,9 +88,9 @@ class Categories(OfOneColumn, Coded):
     def codes_of(self, table: TableColumns, column: str) -> Codes:
         words, codes = table.words(column, self.missing, self.categories)
         key = _COMPARED_AS[type(self.categories[0])]
-        if sorted(map(lowered, self.categories)) == sorted(TRUTH):
+        if sorted(map(alike, self.categories)) == sorted(TRUTH):
             # A text file has words where a data frame has bools.
-            key = lowered
+            key = alike
         places = {key(category): place for place, category in enumerate(self.categories)}
         unknown = len(places) if self.unknown == "column" else -1
         word_codes = np.array([places.get(key(word), unknown) for word in words], np.int64)
@@ -309,7 +309,7 @@ def _name(part: Coded, column: str, code: int) -> str:
 
 # The conversion before a declared category is compared with a value, by type of the categories.
 _COMPARED_AS: dict[type, Callable[[Any], Any]] = {
-    bool: lowered, int: number_in, float: number_in, str: str
+    bool: alike, int: number_in, float: number_in, str: str
 }  # fmt: skip
 
 

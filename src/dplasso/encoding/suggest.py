@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dplasso.data.labels import as_number
 from dplasso.data.source_files import Progress
 from dplasso.data.table_batches import alike, check_columns, decimal_of_groups
-from dplasso.encoding.contract import USUAL_MISSING, Part, lowered
+from dplasso.encoding.contract import USUAL_MISSING, Part
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.levels import Levels
 from dplasso.encoding.parts import Categories, Date
@@ -117,7 +117,7 @@ def suggest_schema(
 
 
 def _mark(part: Part) -> str:
-    if isinstance(part, Categories) and tuple(map(lowered, part.categories)) in _PAIRS:
+    if isinstance(part, Categories) and tuple(map(alike, part.categories)) in _PAIRS:
         return ""
     if isinstance(part, Date) and part.format in _EITHER:
         return f"check which number is the month: the draft reads dates as {part.format}"

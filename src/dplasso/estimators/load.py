@@ -163,23 +163,13 @@ def _step_from_json(step: Mapping[str, Any]) -> Any:
     if step["type"] == "passthrough":
         return "passthrough"
     params = {name: _from_json(value) for name, value in step["params"].items()}
-    kind = _named(step["type"])
+    kind = named(step["type"])
     if not isinstance(kind, type):
         raise ValueError(f"its pipeline has the step {step['type']}, which is not a type")
     built = kind(**params)
     if "output" in step:
         built.set_output(transform=step["output"])
     return built
-
-
-def _named(name: Any) -> Any:
-    try:
-        return named(name)
-    except (KeyError, AttributeError):
-        raise ValueError(
-            f"its pipeline needs {name}, which is not declared: import it, and declare it with "
-            "dplasso.record_wise before loading"
-        ) from None
 
 
 def _from_json(value: Any) -> Any:
@@ -196,7 +186,7 @@ def _array(held: Any) -> NDArray[Any]:
 _READERS: dict[str, Any] = {
     "array": _array,
     "dtype": lambda held: np.dtype(held).type,
-    "function": _named,
+    "function": named,
     "schema": lambda held: held,
     "slice": lambda held: slice(*map(_from_json, held)),
     "step": _step_from_json,

@@ -136,14 +136,19 @@ def name_of(thing: Any) -> str | None:
 
 
 def named(name: str) -> Any:
-    """Return the type or function with a name; KeyError unless it is known or declared."""
+    """Return the type or function with a name; ValueError unless it is known or declared."""
+    if name in _declared:
+        return _declared[name]
     module, _, ufunc = name.partition(":")
-    if module == "numpy" and name not in _declared:
-        function = getattr(np, ufunc, None)
-        if not isinstance(function, np.ufunc) or name_of(function) != name:
-            raise KeyError(name)
-        return function
-    return _known(name) if name in _KNOWN else _declared[name]
+    found = getattr(np, ufunc, None) if module == "numpy" else None
+    if name in _KNOWN:
+        found = _known(name)
+    elif not isinstance(found, np.ufunc) or name_of(found) != name:
+        raise ValueError(
+            f"its pipeline needs {name}, which is not declared: import it, and declare it with "
+            "dplasso.record_wise before loading"
+        )
+    return found
 
 
 def _known(name: str) -> Any:

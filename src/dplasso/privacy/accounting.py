@@ -17,7 +17,6 @@ import math
 import sys
 from collections.abc import Callable
 from functools import lru_cache
-from importlib.metadata import version
 from typing import Any
 
 from dplasso.errors import ParameterError
@@ -45,12 +44,6 @@ def renyi_orders() -> tuple[float, ...]:
     # the nearest one costs less than 0.005 % of epsilon; the accountant's own default list loses
     # 5 % at epsilon 0.1. Below 1.01 the accountant's conversion is not defined.
     return tuple(1.0 + 0.0101 * 10.0 ** (k / 128) for k in range(128 * 12 + 1))
-
-
-@lru_cache(maxsize=1)
-def library() -> str:
-    """Return the accountant's name and version, for statements."""
-    return f"dp-accounting {version('dp-accounting')}"
 
 
 def rho_of_bounded_range(eps0: float) -> float:

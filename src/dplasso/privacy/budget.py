@@ -16,6 +16,7 @@ exp(epsilon)``, is charged to delta for every draw.
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 from dplasso.errors import ParameterError
@@ -169,7 +170,7 @@ class Budget:
         if not self.draws.vertices:
             return "the exact curve of Gaussian differential privacy"
         each = "" if self.draws.gaussian else ", eps0^2/8 for each eps0-bounded-range step"
-        return f"RDP of zCDP{each} ({accounting.library()})"
+        return f"RDP of zCDP{each} (dp-accounting {version('dp-accounting')})"
 
     def epsilon_of_rows(self, count: int) -> float:
         """Return the epsilon for somebody with `count` times as many rows as are covered."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from dplasso.errors import DataError
 from dplasso.tuning.estimates import UNKNOWN, ClassScore, Estimate, Target, within_unit
@@ -115,12 +116,6 @@ def class_numbers(target: Target, y: NDArray[Any]) -> NDArray[np.intp]:
     return np.asarray(numbers, dtype=np.intp)
 
 
-def _memberships(target: Target, y: NDArray[Any]) -> NDArray[np.bool_]:
-    if target.many_labels:
-        return np.asarray(y == 1)
-    return np.asarray(class_numbers(target, y)[:, None] == np.arange(len(target.classes)))
-
-
 # --- Counts over a grid of probabilities --------------------------------------------------------
 
 
@@ -135,17 +130,15 @@ def _by_place(
 
 def auc_sums(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.int64]:
     """Count rows by a grid of probabilities, for each class or label against the others."""
-    p, there = probabilities(model, X, y, target), _memberships(target, y)
+    p, there = probabilities(model, X, y, target), y == 1
+    if not target.many_labels:
+        there = class_numbers(target, y)[:, None] == np.arange(len(target.classes))
     if target.n_outputs == 1:
-        return _by_place(_sigmoid(_LOG_ODDS), p[:, 1], there[:, 1])
+        return _by_place(expit(_LOG_ODDS), p[:, 1], there[:, 1])
     shift = 0.0 if target.many_labels else math.log(target.n_outputs - 1)
-    edges = _sigmoid(_LOG_ODDS - shift)
+    edges = expit(_LOG_ODDS - shift)
     each = (_by_place(edges, p[:, k], there[:, k]) for k in range(target.n_outputs))
     return np.concatenate(list(each))
-
-
-def _sigmoid(margins: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(1.0 / (1.0 + np.exp(-margins)))
 
 
 def _auc_part(noisy: NDArray[np.float64], sigma: float, least: float) -> _Part:
