@@ -86,13 +86,16 @@ u64 = np.uint64
 
 
 class TestWalk:
-    @given(st.integers(1, 2**61), st.integers(1, 2**61), st.integers(-1, 1), WORDS)
-    @settings(deadline=None, max_examples=200)
-    def test_comparison_is_exact_at_the_boundary(self, passed, further, step, next_word):
-        boundary = passed + further
-        word = min(2**64 - 1, max(0, (passed << 64) // boundary + step))
-        expected = (word * 2**64 + next_word) * boundary < passed * 2**128
-        assert beyond(u64(word), u64(next_word), passed, boundary) == expected
+    def test_comparison_is_exact_at_the_boundary(self):
+        """Of sums of every size, by words whose carry decides in one of six."""
+        rng = np.random.default_rng(0)
+        for bits in rng.integers(1, 62, 300).tolist():
+            passed, further = rng.integers(1, 2**bits, 2, endpoint=True).tolist()
+            boundary, next_word = passed + further, int(rng.integers(0, 2**64, dtype=u64))
+            for step in (-1, 0, 1):
+                word = min(2**64 - 1, max(0, (passed << 64) // boundary + step))
+                expected = (word * 2**64 + next_word) * boundary < passed * 2**128
+                assert beyond(u64(word), u64(next_word), passed, boundary) == expected
 
     @given(st.lists(st.integers(1, 2**40) | st.integers(1, 9), min_size=1, max_size=30), WORDS)
     @settings(deadline=None, max_examples=200)
