@@ -46,7 +46,7 @@ BAD = {
     "infer": [[], 5, {"columns": 3}],
     "target_bounds": [None, (1.0, 1.0), (0.0, INF), (0.0, NAN), 5.0, ("low", "high")],
     "n_records": COUNTS,
-    "rows_per_person": COUNTS,
+    "rows_per_person": [*COUNTS, True, None],
     "class_weight": ["even", {0: 1.0}, (1.0,), (1.0, -1.0), 5],
     "ledger": [5, True, b"x", ""],
     "classes": ["ab", (0,), (1, 1), 7],

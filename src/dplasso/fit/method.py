@@ -28,7 +28,12 @@ from dplasso.phases.contract import Plan
 from dplasso.phases.count import COUNT, COUNT_SHARE, Spans
 from dplasso.phases.pairs import Blocks
 from dplasso.privacy.budget import Budget, build_budget
-from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbors
+from dplasso.privacy.parameters import (
+    check_delta,
+    check_epsilon,
+    check_neighbors,
+    check_rows_per_person,
+)
 from dplasso.privacy.randomness import check_random_state
 from dplasso.privacy.statement import PrivacyStatement, StatedRelease, make_statement
 from dplasso.privacy.wording import COUNT_BY_CLASS, COUNT_PRIVATE, COUNT_PUBLIC, COUNT_UNUSED
@@ -224,7 +229,7 @@ def common_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
         "delta": check_delta(params["delta"]),
         "neighbors": check_neighbors(params["neighbors"]),
         "fit_intercept": bool(params["fit_intercept"]),
-        "rows_per_person": checked_count(params, "rows_per_person") or 1,
+        "rows_per_person": check_rows_per_person(params["rows_per_person"]),
         # More threads would only wait for each other, and each needs memory.
         "n_threads": min(count_threads(n_jobs), max(_MOST_THREADS, usable_cores())),
         "start": start_of(params),
