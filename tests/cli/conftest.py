@@ -85,7 +85,7 @@ def completed(typed: str) -> list[str]:
 
 def opened(*data: Any) -> Any:
     """Return the stores that some names mean, as one data set."""
-    return read_partitions([str(name) for name in data], ReadingOptions(), None)[0]
+    return read_partitions([str(name) for name in data], ReadingOptions(), None)
 
 
 def kept_in(path: Path) -> Any:
