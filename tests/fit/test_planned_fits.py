@@ -37,14 +37,14 @@ def planted(rng, X, limit):
     ]
 
 
-def z_of(n, kind, epsilon, method, n_classes, factor):
+def z_of(n, kind, epsilon, method, n_classes, factor, seed):
     """Return how many standard errors the weights come to at `factor` times the limit."""
     rng = np.random.default_rng(3)
     X = rows_of(rng, n, kind)
     public = {"method": method, "n_classes": n_classes, "row_entries": X.nnz / n}
     limit = weakest_association(epsilon, 1e-6, n, X.shape[1], **public).rows
     columns, rows = planted(rng, X, limit)
-    settings = {"random_state": 1}
+    settings = {"random_state": seed}
     if method == "linear":
         model = DPLinearRegression(epsilon, target_bounds=(0.0, 1.0), **settings)
         y = 0.5 + rng.uniform(-0.1, 0.1, n)
@@ -66,9 +66,13 @@ def z_of(n, kind, epsilon, method, n_classes, factor):
     return float(np.mean(z[0] * (-1) ** (np.arange(4) + (method == "logistic"))))
 
 
-def check(n, kind, epsilon, method="logistic", n_classes=2):
+def check(n, kind, epsilon, method="logistic", n_classes=2, n_fits=1):
     """Half of the limit ends below three standard errors, twice the limit beyond them."""
-    found = [z_of(n, kind, epsilon, method, n_classes, factor) for factor in (0.5, 2.0)]
+    asked = n, kind, epsilon, method, n_classes
+    found = [
+        np.mean([z_of(*asked, factor, seed) for seed in range(1, n_fits + 1)])
+        for factor in (0.5, 2.0)
+    ]
     assert found[0] < 3.0 < found[1], found
 
 
@@ -95,4 +99,5 @@ def test_more_records(kind, epsilon, n):
 @pytest.mark.parametrize(("method", "n_classes"), [("linear", 2), ("logistic", 4)])
 @pytest.mark.parametrize("kind", [TABLE, LONG_TEXTS])
 def test_more_records_of_other_targets(kind, method, n_classes):
-    check(30_000, kind, 1.0, method, n_classes)
+    # Of one fit the mean over four weights varies by a sixth.
+    check(30_000, kind, 1.0, method, n_classes, n_fits=8)
