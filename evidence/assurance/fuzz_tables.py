@@ -174,7 +174,7 @@ def check_schema(data: bytes, folder: Path) -> str:
         first, last = (day.strftime(part.format) for day in days)
         table[part.column] = pa.array([first, None, last])
     try:
-        rows = encode(schema, table, 3, lambda column, row: f"{path} {column} {row}")
+        rows = encode(schema, table, lambda column, row: f"{path} {column} {row}")
     except DataError as error:
         return refused(error, path)
     if rows.indices.size and not 0 <= rows.indices.min() <= rows.indices.max() < schema.n_features:
