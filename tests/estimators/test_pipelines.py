@@ -340,6 +340,16 @@ class TestFile:
         with pytest.raises(ModelFileError):
             dplasso.load(tmp_path / "m.npz")
 
+    @pytest.mark.parametrize("held", [5, ["numpy:tanh"], None])
+    def test_a_name_that_is_no_text_is_not_declared(self, held, tmp_path):
+        pipeline = make_pipeline(FunctionTransformer(np.tanh), model()).fit(NUMBERS, OLD)
+        dplasso.save(pipeline, tmp_path / "m.npz")
+        changed = read_model(tmp_path / "m.npz")
+        changed.row_steps.steps[0]["params"]["func"] = {"function": held}
+        write_model(changed, tmp_path / "m.npz")
+        with pytest.raises(ModelFileError, match="which is not declared"):
+            dplasso.load(tmp_path / "m.npz")
+
     def test_damaged_steps_are_refused(self, tmp_path):
         pipeline = make_pipeline(counts(), model()).fit(TEXTS, LABELS)
         dplasso.save(pipeline, tmp_path / "m.npz")

@@ -135,8 +135,10 @@ def name_of(thing: Any) -> str | None:
     return next((path for path in same if _known(path) is thing), None)
 
 
-def named(name: str) -> Any:
-    """Return the type or function with a name; ValueError unless it is known or declared."""
+def named(held: Any) -> Any:
+    """Return the type or function that a file names; ValueError unless it is known or declared."""
+    # A damaged file may hold anything here.
+    name = str(held)
     if name in _declared:
         return _declared[name]
     module, _, ufunc = name.partition(":")
