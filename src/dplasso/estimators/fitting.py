@@ -88,7 +88,7 @@ def fit_estimator(
             if within is None:
                 records = local.limited(groups, method.rows_per_person)
             else:
-                records = replace(local, within=within, by_person=True)
+                records = local.only(within)
         else:
             from dplasso.fit.partitioned import cluster_records
 
