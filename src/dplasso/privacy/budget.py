@@ -15,7 +15,7 @@ exp(epsilon)``, is charged to delta for every draw.
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
@@ -45,6 +45,8 @@ RATIO_RHO = 200.0
 MOST_EARLIER = 2**20
 # Inexact draws may use up at most this part of delta where vertices alone are drawn.
 _LARGEST_SAMPLING_PART = 0.95
+# Reading it takes a sixth of a small fit.
+_version_of = cache(version)
 
 
 class Draws(NamedTuple):
@@ -170,7 +172,7 @@ class Budget:
         if not self.draws.vertices:
             return "the exact curve of Gaussian differential privacy"
         each = "" if self.draws.gaussian else ", eps0^2/8 for each eps0-bounded-range step"
-        return f"RDP of zCDP{each} (dp-accounting {version('dp-accounting')})"
+        return f"RDP of zCDP{each} (dp-accounting {_version_of('dp-accounting')})"
 
     def epsilon_of_rows(self, count: int) -> float:
         """Return the epsilon for somebody with `count` times as many rows as are covered."""
