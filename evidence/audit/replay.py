@@ -35,6 +35,8 @@ def replay_state(vertex: NDArray[np.int64], sign: NDArray[np.int8], n_seen: int 
     The gradients of the first `n_seen` coordinates are kept at each draw.
     """
     seen = np.zeros((vertex.size if n_seen else 0, n_seen), dtype=np.int64)
+    # Kernels are compiled for one type of signs.
+    sign = sign.astype(np.int8, copy=False)
     return ReplayState(vertex, sign, np.zeros(1, dtype=np.int64), new_counters(), seen)
 
 
