@@ -213,8 +213,8 @@ def _fit_trial(kind: str, choices: Choices) -> "Trial":
         if columns in RADII and choices.pick("records", ("counted", "public")) == "public":
             options["n_records"] = n_rows
     # With few steps, but where they are as many as pay.
-    patched = [short_runs()] if choices.pick("steps", ("few", "few", "auto")) == "few" else []
-    patched += [patch.multiple(lasso, **_SIZES[columns])] if columns in _SIZES else []
+    patched = [short_runs] if choices.pick("steps", ("few", "few", "auto")) == "few" else []
+    patched += [partial(patch.multiple, lasso, **_SIZES[columns])] if columns in _SIZES else []
     return Trial(one, other, partial(_within, patched, maker(**options), choices, form))
 
 
@@ -223,7 +223,7 @@ def _within(
 ) -> dict[str, Any]:
     with ExitStack() as stack:
         for one in patched:
-            stack.enter_context(one)
+            stack.enter_context(one())
         return _fit(estimator, choices, form, records, folder)
 
 

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import product
@@ -47,7 +48,7 @@ from dplasso.encoding.origin import Origin, with_origin
 from dplasso.encoding.parts import Categories, Number, Pairs
 from dplasso.encoding.schema import Schema
 from dplasso.fit import lasso
-from dplasso.gradient_descent import schedule
+from dplasso.gradient_descent import calibration, schedule
 from dplasso.gradient_descent.energies import scale_exponents_of
 from dplasso.matrix.compressed import canonical
 from dplasso.model.linear import MatchedPrior
@@ -164,9 +165,12 @@ def _fit(kind, n_classes, options, relation, X, y, given):
         return kind(neighbors=relation, **(target | options)).fit(X, y, **given)
 
 
+@contextmanager
 def short_runs():
-    """Return a context in which runs of gradients have few steps."""
-    return patch.multiple(schedule, FEWEST_STEPS=8, MOST_STEPS=12, RANKING_STEPS=4, REFIT_STEPS=4)
+    """Give a context in which runs of gradients have few steps."""
+    few = patch.multiple(schedule, FEWEST_STEPS=8, MOST_STEPS=12, RANKING_STEPS=4, REFIT_STEPS=4)
+    with few, patch.object(calibration, "CALIBRATION_STEPS", 6):
+        yield
 
 
 def _score(metric, kind, relation, X, y, _):
