@@ -22,3 +22,11 @@ def adult():
     """The first 2,500 records of UCI Adult: X (csr, 123 binary columns) and labels 0 or 1."""
     data = load_adult("train")
     return data.X[:2500], (data.y[:2500] > 0).astype(np.int64)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_the_disk():
+    """What is killed in tests is a process, which loses nothing that it has written."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
