@@ -24,10 +24,11 @@ from dplasso.selection.noisy_max import ArgmaxState
 
 
 def dense_rows(n_rows, n_columns, seed, *, density=0.3, spread=1.5):
-    """Return float32 entries, some beyond 1 in magnitude, the rest zero."""
+    """Return entries that are float32 numbers too, some beyond 1 in magnitude, the rest zero."""
     rng = np.random.default_rng(seed)
     entries = rng.normal(0.0, spread, (n_rows, n_columns))
-    return np.where(rng.random(entries.shape) < density, entries, 0.0).astype(np.float32)
+    entries = np.where(rng.random(entries.shape) < density, entries, 0.0)
+    return entries.astype(np.float32).astype(np.float64)
 
 
 def some_labels(n_rows, seed):

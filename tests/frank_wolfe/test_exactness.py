@@ -178,7 +178,7 @@ def test_rows_are_refreshed_when_they_must_be_and_only_then(loss, seed, drift_to
 
 def test_a_tolerance_below_rounding_on_saturated_rows():
     # sigma(margin) is 1 to the last bit here; its logit is infinite.
-    problem = build(np.ones((3, 2), dtype=np.float32), [0, 1, 0], 8, radius=1e6)
+    problem = build(np.ones((3, 2)), [0, 1, 0], 8, radius=1e6)
     chosen = random_transcript(problem, 0)
     chosen.sign[:] = 1
     for step, state in watch(problem, forced(chosen), 1e-18):
@@ -242,7 +242,7 @@ def test_objective_and_gap_match_the_textbook(seed, bound, intercept, residual_b
 
 
 def test_the_loss_does_not_overflow():
-    X = np.ones((2, 1), dtype=np.float32)
+    X = np.ones((2, 1))
     problem = build(X, [0, 1], 1, radius=1e6, intercept=False)
     margin = np.full(2, np.int64(problem.margin_unit))
     # Margins 1e6 after 0 steps: the losses are 1e6 and 0.

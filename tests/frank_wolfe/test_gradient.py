@@ -48,7 +48,7 @@ def test_replacing_contributions_keeps_the_sum_and_reports_changes(
 ):
     X = dense_rows(15, 40, seed=4)
     if constant:
-        X = np.where(X != 0, np.float32(0.75), np.float32(0.0))
+        X = np.where(X != 0, 0.75, 0.0)
     problem = build(X, some_labels(15, 4), 1, intercept=intercept)
     assert (problem.design.rows.values.size == 0) == constant
     rng = np.random.default_rng(0)

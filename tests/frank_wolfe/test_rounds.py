@@ -40,7 +40,7 @@ def case(loss="two classes", seed=0, *, bound=1.0, equal=False, n_columns=COLUMN
     """Return rows, targets and the public numbers of a run."""
     loss, n_classes = LOSSES[loss]
     X = dense_rows(ROWS, n_columns, seed)
-    X = np.where(X != 0, np.float32(0.75), X) if equal else X
+    X = np.where(X != 0, 0.75, X) if equal else X
     rng = np.random.default_rng([seed, 1])
     labels = rng.integers(0, n_classes, ROWS) if n_classes else rng.uniform(-1, 1, ROWS)
     return X, labels, RoundSteps(loss, bound, n_columns, STEPS, 0.3, 32)
@@ -239,7 +239,7 @@ def rare_case(loss, seed=0, *, equal=False):
     _, labels, steps = case(loss, seed, n_columns=300)
     X = dense_rows(ROWS, 300, seed, density=0.04)
     X[:, :12] = dense_rows(ROWS, 12, seed + 1, density=0.6)
-    return np.where(X != 0, np.float32(0.75), X) if equal else X, labels, steps
+    return np.where(X != 0, 0.75, X) if equal else X, labels, steps
 
 
 @pytest.mark.parametrize("part", [-1.0, np.inf])

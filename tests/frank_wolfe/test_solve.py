@@ -22,9 +22,9 @@ def run(problem, selector=None, seed=0, **options):
 
 
 def test_no_entries_at_all():
-    problem = build(sp.csr_array((4, 3), dtype=np.float32), [0, 1, 1, 1], 5)
+    problem = build(sp.csr_array((4, 3)), [0, 1, 1, 1], 5)
     assert run(problem).transcript().vertex.tolist() == [3] * 5
-    problem = build(sp.csr_array((4, 3), dtype=np.float32), [0, 1, 1, 1], 5, intercept=False)
+    problem = build(sp.csr_array((4, 3)), [0, 1, 1, 1], 5, intercept=False)
     assert run(problem).transcript().vertex.tolist() == [0] * 5
 
 
@@ -44,14 +44,14 @@ class TestOptimum:
         return w, found.history
 
     def test_it_agrees_with_scikit_learn(self, adult):
-        X, y = adult
+        X, y = adult[0].astype(np.float64), adult[1]
         recent = tuple(map(int, sklearn_version.split(".")[:2])) >= (1, 8)
         l1 = {"l1_ratio": 1.0} if recent else {"penalty": "l1"}
         peer = LogisticRegression(
             C=0.02, solver="liblinear", fit_intercept=False, tol=1e-8, max_iter=2000, **l1
         )
-        # liblinear takes 32-bit indices and doubles.
-        peer.fit(X.astype(np.float64), y)
+        # liblinear takes 32-bit indices.
+        peer.fit(X, y)
         theirs = peer.coef_.ravel()
         radius = np.abs(theirs).sum()
         assert radius > 1.0
@@ -133,7 +133,7 @@ def test_algorithm_1_does_the_same_work_at_every_step():
 
 def test_algorithm_2_counts_the_rows_it_refreshes():
     # Columns 0, 1, 2 have 2, 1 and 0 rows; rows have 2, 1 and 1 entries (the third in column 3).
-    X = np.array([[1, 0.5, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1]], dtype=np.float32)
+    X = np.array([[1, 0.5, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1]], dtype=np.float64)
     problem = build(X, [0, 1, 1], 3, intercept=False)
     chosen = random_transcript(problem, 0)
     chosen.vertex[:], chosen.sign[:] = [0, 1, 2], 1
