@@ -1,6 +1,7 @@
 """What every phase of every plan keeps to: its share, and its place; counts; public starts."""
 
 import math
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -38,6 +39,12 @@ each_plan = pytest.mark.parametrize("name", PLANS)
 SLACK = 2.0**-19
 
 
+@cache
+def walked_plan(name):
+    """Return the phases of a plan and what they released, which no test changes."""
+    return walked(PLANS[name])
+
+
 def spent(taken):
     """Return the squared mu of what passed the door."""
     gaussian = math.fsum((moved / scale) ** 2 for moved, scale, _ in taken.noisy)
@@ -49,7 +56,7 @@ def spent(taken):
 
 @each_plan
 def test_each_phase_spends_its_share_and_all_together_the_budget(name):
-    taken, released, begun = walked(PLANS[name])
+    taken, released, begun = walked_plan(name)
     whole = begun.budget.mu**2
     for one in taken:
         assert spent(one) <= one.share * whole * (1.0 + 1e-9), one.phase.name
@@ -78,7 +85,7 @@ def test_shares_add_up_to_at_most_one_whatever_is_released(name, loud):
 
 @each_plan
 def test_what_is_released_is_what_is_stated_and_comes_back_from_its_arrays(name):
-    taken, released, begun = walked(PLANS[name])
+    taken, released, begun = walked_plan(name)
     stated = {one.name: one for one in begun.plan.stated(begun.budget)}
     assert stated == {one.name: one for one in begun.statement.releases}
     assert begun.statement.steps == max(1, begun.plan.n_steps)
@@ -115,7 +122,7 @@ def same(one, other):
 @each_plan
 def test_a_phase_goes_on_from_a_snapshot_as_it_would_have(name):
     case = PLANS[name]
-    taken, _, _ = walked(case)
+    taken, _, _ = walked_plan(name)
     with small(case), at_the_door(Notes()) as door:
         begun = prepared(case)
         for place, whole in enumerate(taken):
@@ -151,7 +158,7 @@ def test_records_are_known_by_what_was_released_alone(name):
 @pytest.mark.parametrize("name", ["logistic", "short list", "three classes", "lasso, kept"])
 def test_a_snapshot_of_another_plan_is_refused(name):
     case = PLANS[name]
-    taken, _, _ = walked(case)
+    taken, _, _ = walked_plan(name)
     with small(case), at_the_door(Notes()):
         begun = prepared(case)
         fit = begin(begun)
@@ -167,7 +174,7 @@ def test_a_snapshot_of_another_plan_is_refused(name):
 def test_vertices_and_refit_have_one_start():
     """Found once; where no vertex is drawn the gradients find it."""
     for name, place in (("lasso, prior", 2), ("prior", 2), ("prior of a short list", 2)):
-        taken, released, begun = walked(PLANS[name])
+        taken, released, begun = walked_plan(name)
         found = [k for k, one in enumerate(released.entries) if isinstance(one.release, Started)]
         assert found == [place]
         starts = [one.share for one in taken if one.phase.name == "start"]

@@ -57,24 +57,20 @@ class TestEveryPrivateSelector:
 
 
 @pytest.mark.parametrize("name", WEIGHTED)
-class TestHardGradients:
-    @pytest.mark.parametrize("case", HARD)
-    @pytest.mark.parametrize("by_updates", [False, True])
-    def test_hard_gradients(self, name, case, by_updates):
-        target, exponent = HARD[case]
-        alpha = target.copy()
-        if by_updates:
-            rng = np.random.default_rng(0)
-            alpha = rng.integers(-LIMIT, LIMIT, target.size)
-        selector = filled(WEIGHTED[name], alpha, exponent)
-        if by_updates:
-            order = rng.permutation(target.size)
-            change(selector, alpha, order, -target[order])
-            draw(selector, alpha, random_stream(3), 1)
-            change(selector, alpha, order, target[order])
-        check(selector, alpha)
-        expected = vertex_probabilities(alpha, exponent, signed=name not in PAPER)
-        assert fits(selector, alpha, expected, 2 + 2 * by_updates)
+@pytest.mark.parametrize("case", HARD)
+def test_hard_gradients(name, case):
+    """They are told, taken back and told again; what a rebuilt structure stores is read below."""
+    target, exponent = HARD[case]
+    rng = np.random.default_rng(0)
+    alpha = rng.integers(-LIMIT, LIMIT, target.size)
+    selector = filled(WEIGHTED[name], alpha, exponent)
+    order = rng.permutation(target.size)
+    change(selector, alpha, order, -target[order])
+    draw(selector, alpha, random_stream(3), 1)
+    change(selector, alpha, order, target[order])
+    check(selector, alpha)
+    expected = vertex_probabilities(alpha, exponent, signed=name not in PAPER)
+    assert fits(selector, alpha, expected, 4)
 
 
 # Gradients of a thousand columns beside the hard ones, for structures whose numbers can be read.
