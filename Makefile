@@ -58,7 +58,7 @@ matrix: | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check build uv
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/matrix.py
 
-# All workers keep compiled kernels beside the sources, so a second run compiles nothing. In the first run each worker begins with
+# All workers keep compiled kernels in .numba_cache, so a second run compiles nothing. In the first run each worker begins with
 # folders of its own, so that two rarely compile the same kernel.
 test: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not ray and not evidence"

@@ -6,10 +6,12 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# Before the package is imported: names the folder of compiled kernels.
 import numpy as np
 import pytest
 from hypothesis import settings
 
+import evidence  # noqa: F401
 from dplasso.datasets import load_adult
 
 # The first example of a test may have to wait for the compiler.

@@ -212,7 +212,8 @@ def _run_tests(folder: Path, scratch: Path, tests: list[str], compiled: bool, an
     os.environ["PYTHONPATH"] = str(folder)
     # Failing examples found in a mutant are not worth keeping.
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(scratch / "hypothesis")
-    for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "NUMBA_CACHE_DIR"):
+    os.environ["NUMBA_CACHE_DIR"] = str(scratch / "kernels")
+    for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER"):
         os.environ.pop(name, None)
     import pytest
 

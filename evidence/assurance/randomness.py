@@ -22,7 +22,7 @@ ALARM = 1e-6
 Words = NDArray[np.uint64]
 
 
-@njit
+@njit(cache=True)
 def _draw(stream: Any, out: Any) -> None:
     for i in range(out.size):
         out[i] = random_word(stream)

@@ -14,13 +14,12 @@ ALARM = 1e-6
 _SMALL_CELL = 20.0
 
 
-# Not cached: numba would not notice that a structure's kernels have changed.
-@njit
+@njit(cache=True)
 def fill(selector, alpha):
     rebuild(selector, alpha)
 
 
-@njit
+@njit(cache=True)
 def draw(selector, alpha, stream, count):
     """Return `count` vertices and signs drawn from the same gradients."""
     vertex = np.empty(count, np.int64)
@@ -30,7 +29,7 @@ def draw(selector, alpha, stream, count):
     return vertex, sign
 
 
-@njit
+@njit(cache=True)
 def change(selector, alpha, coordinates, values, together=1):
     """Set gradients, telling the structure of so many changes at a time, as the solvers do."""
     report_shift = selector.shift

@@ -266,7 +266,7 @@ def test_at_zero_weights_the_multinomial_loss_loses_nothing():
         assert np.linalg.norm(shorter) == pytest.approx(0.9 * bound)
 
 
-@njit
+@njit(cache=True)
 def call_all(loss, margin, target, q, tolerance):
     """Return what each function gives, picked by the type of the loss."""
     return (

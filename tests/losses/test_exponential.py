@@ -41,7 +41,7 @@ def test_against_the_definition_in_forty_digits():
     assert np.isnan(exponential(np.nan))
 
 
-@njit
+@njit(cache=True)
 def _falls(first, last, below, per_unit):
     """Count the places where k changes and the function falls; and those looked at."""
     found, places = 0, 0
