@@ -13,6 +13,7 @@ import pytest
 
 import dplasso
 from cli.conftest import run_command
+from dplasso.audit import suite
 from dplasso.fit import run as fit_run
 from dplasso.runtime import progress
 
@@ -24,7 +25,8 @@ PAGES += [DOCS / f"{name}.md" for name in ("audit", "cluster", "ledger", "prior"
 FEWER = {
     "draws = range(5)": "draws = range(2)",
     "in range(200):": "in range(20):",
-    "--runs 400": "--runs 100",
+    "--runs 400": "--runs 10",
+    "runs=200": "runs=100",
     "rows = 2_000_000": "rows = 20_000",
 }
 
@@ -105,6 +107,9 @@ def words(text):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    # Audits say something of so few fits, if not much.
+    monkeypatch.setattr(suite, "FEWEST_RUNS", 10)
+    monkeypatch.setattr(suite, "FEWEST_REPEATS", 10)
     names, outputs, blocks = {"__name__": "page"}, {}, blocks_of(page)
     assert blocks
     for kind, text in blocks:
