@@ -3,11 +3,13 @@
 import json
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from typer import testing
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -19,6 +21,9 @@ from dplasso.cli.inputs import ReadingOptions
 from dplasso.ledger import read_budgets
 from dplasso.phases.releases import Drawn
 from dplasso.runtime.compilation import COMPILING
+
+# A runner makes all commands and their options anew for each, which takes longer than many of them.
+testing._get_command = cache(get_command)
 
 
 def run_command(*arguments: Any, keyboard: str | None = None) -> Any:

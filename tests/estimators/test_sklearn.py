@@ -96,6 +96,9 @@ import warnings
 from math import inf
 from sklearn.utils.estimator_checks import check_estimator
 from dplasso import *
+from dplasso.gradient_descent import schedule
+# The checks fit 500 times. Hundreds of steps take most of that, and nothing here needs so many.
+schedule.FEWEST_STEPS, schedule.MOST_STEPS = 8, 40
 # Of a few dozen records.
 warnings.filterwarnings("ignore", ".*may be no better than chance", NoiseWarning)
 warnings.filterwarnings("ignore", ".?sample_weight.? holds weights above", UserWarning)

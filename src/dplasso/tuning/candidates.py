@@ -21,6 +21,7 @@ from dplasso.estimators.fitting import (
 )
 from dplasso.fit.public_knowledge import PARAMETERS
 from dplasso.fit.records import LocalRecords, local_records, person_numbers, rows_within_limit
+from dplasso.fit.task import Task
 from dplasso.privacy.randomness import RandomStream, below, random_word
 from dplasso.tuning.estimates import Estimate, Scorer
 
@@ -166,10 +167,16 @@ def divided(
     return inputs.only(within[0]), inputs.only(within[1])
 
 
-def cost_of_try(estimator: Any, records: LocalRecords) -> tuple[float, float]:
-    """Return the zCDP of a fit, and the total variation of its draws from the accounted ones."""
+def cost_of_try(
+    estimator: Any, records: LocalRecords, task: Task | None = None
+) -> tuple[float, float]:
+    """Return the zCDP of a fit, and the total variation of its draws from the accounted ones.
+
+    `task`: what the records are fitted for, if known: to find out, all labels are looked at.
+    """
     method = method_of(estimator)
-    budget = method.budget(method.targets.task(records), records.shape[1])
+    task = method.targets.task(records) if task is None else task
+    budget = method.budget(task, records.shape[1])
     if budget.leak:
         raise ValueError(f"a fit with {estimator!r} is not private, so it cannot be in a search")
     # The fit's sampling delta is the variation times 1 + e^x for some x >= 0, so at least 2.
@@ -196,10 +203,11 @@ def fix_starts(candidates: list[Candidate], records: LocalRecords) -> str:
 
 def give_epsilon(estimator: Any, rho: float, delta: float, records: LocalRecords) -> None:
     """Set the largest epsilon with which a fit of an estimator costs at most `rho` (zCDP)."""
+    task = method_of(estimator).targets.task(records)
 
     def cost(epsilon: float) -> float:
         estimator.set_params(epsilon=epsilon)
-        return cost_of_try(estimator, records)[0]
+        return cost_of_try(estimator, records, task)[0]
 
     best = largest_within(cost, rho, delta)
     if best == 0.0:
