@@ -11,6 +11,7 @@ import pytest
 
 from cli.conftest import charged_to, done, kept_in, new_ledger, refused
 from dplasso import load
+from recorded_fits import short_runs
 
 METHODS = {
     "logistic": ("--method", "logistic"),
@@ -22,6 +23,8 @@ METHODS = {
 @pytest.fixture(autouse=True)
 def every_step_is_kept(monkeypatch):
     monkeypatch.setattr("dplasso.runtime.progress._CHUNK_SECONDS", 0.0)
+    with short_runs():
+        yield
 
 
 @pytest.fixture
