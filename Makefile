@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# What is imported is compiled then; compiling all that is installed takes longer than installing it.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .PHONY: help demo test test-ray test-slow docs docs-serve notebooks package matrix bench evidence assurance assurance-quick lint types format clean
 help:
@@ -25,18 +27,18 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run-installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[plot]'
+	$(INSTALL) -e '.[plot]'
 	@touch $@
 
 $(VENV)/.dev-installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(INSTALL) -e '.[dev]'
 	@touch $@ $(VENV)/.run-installed
 
 demo: $(VENV)/.run-installed
 	$(BIN)/dplasso demo --out demo
 
 $(VENV)/.docs-installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(INSTALL) -e '.[docs]'
 	@touch $@ $(VENV)/.run-installed
 
 docs: $(VENV)/.docs-installed
@@ -49,13 +51,13 @@ notebooks: $(VENV)/.docs-installed
 	$(BIN)/python tools/notebooks.py
 
 package: | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check build twine
+	$(INSTALL) build twine
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
 	$(BIN)/python -m twine check --strict dist/*
 
 matrix: | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check build uv
+	$(INSTALL) build uv
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/matrix.py
 
 # All workers keep compiled kernels in .numba_cache, so a second run compiles nothing. In the first run each worker begins with
@@ -64,7 +66,7 @@ test: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not ray and not evidence"
 
 $(VENV)/.ray-installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,ray]'
+	$(INSTALL) -e '.[dev,ray]'
 	@touch $@ $(VENV)/.dev-installed $(VENV)/.run-installed
 
 # Rows in partitions on a cluster of this machine, with no other test beside.
@@ -76,9 +78,9 @@ test-slow: $(VENV)/.ray-installed
 	$(BIN)/python -m pytest -m slow
 
 $(VENV)/.bench-installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]' \
+	$(INSTALL) -e '.[bench]' \
 	|| { echo "skglm or copt does not install here; the report will leave them out"; \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .; }
+	$(INSTALL) -e .; }
 	@touch $@ $(VENV)/.run-installed
 
 bench: $(VENV)/.bench-installed
