@@ -78,8 +78,8 @@ def test_an_error_names_parameters_as_its_reader_knows_them(kind):
     assert kind("no parameter").parameter is None
 
 
-def test_a_full_disk_is_told_with_its_path():
-    command = [sys.executable, "-m", "dplasso", "budget", "--epsilon", "1"]
+def test_a_full_disk_is_told_with_its_path(model):
+    command = [sys.executable, "-m", "dplasso", "show", model]
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert ended.returncode == 1

@@ -17,6 +17,7 @@ from dplasso import (
 )
 from dplasso.data.store import write_store
 from fit.cases import four_classes, records
+from recorded_fits import short_runs
 
 KINDS = {
     "lasso": DPLassoClassifier,
@@ -120,9 +121,10 @@ def sort_of(sort, **options):
 
 @cache
 def fitted(sort):
-    """Return a fitted model of a sort, for tests that only look at it."""
+    """Return a fitted model of a sort, of few steps, for tests that only look at it."""
     model, X, y = sort_of(sort)
-    return model.fit(X, y)
+    with short_runs():
+        return model.fit(X, y)
 
 
 def numbers(model):

@@ -17,12 +17,20 @@ from estimators.kinds import (
     stored,
 )
 from neighbours import INPUT_KINDS, common_records, explicit
+from recorded_fits import short_runs
 
 INF = float("inf")
 VERTICES = {"n_iter": 12, "feature_bound": 1.2}
 # Forms that the loop of vertices is compiled for anyway; `test_replay.py` steps through the others.
 COMPILED = ("csr float64", "csc float32", "dense float32, by columns", "unsorted", "list")
 COMPILED += ("explicit zeros", "duplicate entries", "store")
+
+
+@pytest.fixture(autouse=True)
+def few_steps():
+    """What changes a bit of a fit changes it in any of its steps."""
+    with short_runs():
+        yield
 
 
 def same(one, other):
