@@ -261,7 +261,8 @@ lines = st.one_of(
     tail=st.sampled_from([TAIL, b""]),
     options=options,
 )
-@settings(max_examples=600, deadline=None)
+# `make assurance` tries thousands of these.
+@settings(max_examples=200, deadline=None)
 def test_mutated_lines(write, lines, chance, tail, options):
     text = corrupt_text(b"\n".join(lines), random.Random(chance))
     check_like_reference(write, text + tail, **options)
