@@ -92,7 +92,7 @@ class TestTheTrueSign:
 class TestMutants:
     def test_a_dropped_factor_of_two_is_caught(self):
         target = mutants.factor_two_dropped(settings(epsilon=3.0, n_iter=2))
-        finding = audit_canary_step(target, 3500, ALARM)
+        finding = audit_canary_step(target, 1200, ALARM)
         assert finding.violated
         assert finding.about == "step"
         assert finding.audited > 1.1 * finding.claimed

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 from scipy.stats import beta
 
 from dplasso.errors import ParameterError
@@ -245,8 +245,8 @@ def odds_p_value(hits: tuple[int, int], trials: tuple[int, int], log_ratio: floa
     first = np.arange(max(0, total - trials[1]), min(trials[0], total) + 1)
     logs = _log_choose(trials[0], first) + _log_choose(trials[1], total - first)
     logs = logs + log_ratio * first
-    tail = logsumexp(logs[first >= hits[0]]) - logsumexp(logs)
-    return float(min(1.0, np.exp(tail)))
+    weights = np.exp(logs - logs.max())
+    return float(weights[first >= hits[0]].sum() / weights.sum())
 
 
 def _log_choose(n: int, k: NDArray[np.int64]) -> NDArray[np.float64]:
