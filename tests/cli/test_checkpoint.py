@@ -9,7 +9,7 @@ import pytest
 
 from cli.conftest import done, kept_in, refused, vertices_in, vertices_of
 
-STEPS = 6_000
+STEPS = 3_000
 # Slow steps, so that there is something to interrupt.
 SETTINGS = ["--epsilon", "1", "--delta", "0.01", "--n-iter", str(STEPS)]
 SETTINGS += ["--method", "frank-wolfe", "--solver", "standard"]
