@@ -27,6 +27,7 @@ from dplasso.cli.output import NOT_FOR_RELEASE
 from dplasso.privacy import release as door_module
 from dplasso.privacy.release import Door
 from dplasso.report.page import report_section
+from recorded_fits import short_runs
 
 COLUMNS = 500
 TWO = {"classes": [0, 1], "random_state": 3}
@@ -77,7 +78,8 @@ class OtherTable(Table):
 @contextmanager
 def same_releases(door=Table):
     """Put a table in the place of the door, so that fits with one seed release the same."""
-    with mock.patch.object(door_module, "_door", door()), np.errstate(all="ignore"):
+    told = mock.patch.object(door_module, "_door", door())
+    with told, np.errstate(all="ignore"), short_runs():
         yield
 
 
