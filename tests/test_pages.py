@@ -27,6 +27,8 @@ FEWER = {
     "in range(200):": "in range(20):",
     "--runs 400": "--runs 10",
     "runs=200": "runs=100",
+    "notes(3_000)": "notes(1_500)",
+    "notes(2_000)": "notes(500)",
     "rows = 2_000_000": "rows = 20_000",
 }
 
