@@ -25,7 +25,8 @@ def pytest_collection_modifyitems(items):
     A worker begins with a half of the tests of its own. Halves that both began with these kernels
     had them compiled twice, 20 s of processor time.
     """
-    items.sort(key=lambda item: item.path.parent.name not in ("audit", "frank_wolfe"))
+    of_vertices = {"audit", "frank_wolfe", "test_neighbours.py"}
+    items.sort(key=lambda item: of_vertices.isdisjoint((item.path.parent.name, item.path.name)))
 
 
 @pytest.fixture(scope="session")
