@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo test test-ray test-slow docs docs-serve notebooks package matrix bench evidence assurance assurance-quick lint types format clean
 help:
 	@echo "make demo    train a private model on UCI Adult and look at it (under 2 minutes)"
-	@echo "make test    run the tests (under 15 minutes)"
+	@echo "make test    run the tests (under 10 minutes)"
 	@echo "make test-ray  those on a Ray cluster of this machine (1 minute)    make test-slow  the slow ones"
 	@echo "make docs    build the site in build/site, warnings as errors (under 1 minute)"
 	@echo "make docs-serve  the site on http://127.0.0.1:8000, built anew as pages change"
