@@ -104,9 +104,13 @@ def test_it_is_sharper_than_the_difference_of_two_scores():
 
 
 def test_rows_that_do_not_tell():
-    found = private_comparison(Given(), Given(), X, Y, 0.01)
-    assert found.better is None
-    assert "do not show" in str(found)
+    """Intervals of 95 %: of 100 comparisons with itself, 19 or more find a better one by chance
+    once in 1,000,000 times; half as wide ones would do so nearly always.
+    """
+    found = [private_comparison(Given(), Given(), X, Y, 0.01) for _ in range(100)]
+    silent = [one for one in found if one.better is None]
+    assert len(silent) > 81
+    assert all("do not show" in str(one) for one in silent)
 
 
 def test_each_model_takes_rows_in_its_own_way():
