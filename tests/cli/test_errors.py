@@ -79,11 +79,12 @@ def test_an_error_names_parameters_as_its_reader_knows_them(kind):
 
 
 def test_a_full_disk_is_told_with_its_path(model):
-    command = [sys.executable, "-m", "dplasso", "show", model]
-    with Path("/dev/full").open("w") as full:
-        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
-    assert ended.returncode == 1
-    assert ended.stderr == "error: standard output: No space left on device\n"
+    for words in (["show", model], ["--help"]):
+        command = [sys.executable, "-m", "dplasso", *words]
+        with Path("/dev/full").open("w") as full:
+            ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert ended.returncode == 1
+        assert ended.stderr == "error: standard output: No space left on device\n"
 
 
 @pytest.mark.parametrize("method", ["lasso", "logistic"])
