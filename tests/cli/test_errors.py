@@ -79,7 +79,7 @@ def test_an_error_names_parameters_as_its_reader_knows_them(kind):
 
 
 def test_a_full_disk_is_told_with_its_path(model):
-    for words in (["show", model], ["--help"]):
+    for words in (["show", model], ["--help"], ["--version"], ["plan", "--help"]):
         command = [sys.executable, "-m", "dplasso", *words]
         with Path("/dev/full").open("w") as full:
             ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)

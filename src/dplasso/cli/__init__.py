@@ -21,5 +21,3 @@ def main() -> None:
         app(prog_name="dplasso")
     except KeyboardInterrupt:  # outside a command: while the modules load, or on the way out
         sys.exit(130)
-    except OSError as error:  # standard output did not take the help or the version
-        sys.exit(f"error: {error.filename or 'standard output'}: {error.strerror}")

@@ -101,6 +101,11 @@ class _Help:
                 parameter.metavar = ""
         return parameters
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help on standard output."""
+        with output.standard_output():
+            super().format_help(ctx, formatter)  # type: ignore[misc]
+
 
 class Command(_Help, TyperCommand):
     """A command whose module is imported when its options are first asked for."""
@@ -127,7 +132,7 @@ class Command(_Help, TyperCommand):
         heading, *examples = (self.epilog or "").split("\n\n")
         more = f"[bold]All options and examples:[/bold] {ctx.command_path} {_EVERYTHING}"
         short.epilog = "\n\n".join([heading, *examples[:_FIRST_EXAMPLES], "\n" + more])
-        return TyperCommand.format_help(short, ctx, formatter)
+        return _Help.format_help(short, ctx, formatter)
 
     def _first(self) -> Iterator[Any]:
         by_name: dict[str, Any] = {parameter.name: copy(parameter) for parameter in self.params}
@@ -148,15 +153,20 @@ class GuardedGroup(Group):
     """All commands; every expected failure ends in one sentence and an exit code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Keep the arguments; refuse secrets in them before anything can print them."""
+        """Keep the arguments; refuse secrets in them before anything can print them.
+
+        The help and the version are printed here.
+        """
         _ARGUMENTS.set(tuple(args))
         try:
             for argument in args:
                 check_argument(argument)
-        except DataError as error:
+            return super().parse_args(ctx, args)
+        except BrokenPipeError:
+            raise  # the reader of our output left, which is no error
+        except (DataError, OSError) as error:
             output.error(output.one_line(error))
             raise typer.Exit(1) from None
-        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an expected error becomes one sentence and exit code 1."""

@@ -98,7 +98,7 @@ class Result:
 
 
 def _print(shown: Any, **look: Any) -> None:
-    with _standard_output():
+    with standard_output():
         out.print(shown, **look)
 
 
@@ -213,7 +213,7 @@ def promise(statement: "PrivacyStatement", *, explain: bool) -> None:
 
 def write_out(text: str) -> None:
     """Write text on standard output as it is."""
-    with _standard_output():
+    with standard_output():
         sys.stdout.write(text)
         sys.stdout.flush()
 
@@ -321,7 +321,7 @@ def check_outputs(
 
 
 @contextmanager
-def _standard_output() -> Iterator[None]:
+def standard_output() -> Iterator[None]:
     """Name standard output in a system error, such as a full disk."""
     try:
         yield
