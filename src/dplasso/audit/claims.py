@@ -246,7 +246,8 @@ def odds_p_value(hits: tuple[int, int], trials: tuple[int, int], log_ratio: floa
     logs = _log_choose(trials[0], first) + _log_choose(trials[1], total - first)
     logs = logs + log_ratio * first
     weights = np.exp(logs - logs.max())
-    return float(weights[first >= hits[0]].sum() / weights.sum())
+    # The sums are rounded each in its own way.
+    return float(min(1.0, weights[first >= hits[0]].sum() / weights.sum()))
 
 
 def _log_choose(n: int, k: NDArray[np.int64]) -> NDArray[np.float64]:
