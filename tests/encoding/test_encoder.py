@@ -3,6 +3,7 @@
 import json
 import pickle
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -67,6 +68,38 @@ def test_each_value_has_its_column():
     assert found[1] == {"sex (unknown)": 1, "age>=65": 1, "bmi": -1, "note (missing)": 1}
     (word,) = set(found[2]) - {"sex (missing)", "age (missing)", "bmi"}
     assert found[2]["bmi"] == found[2][word] == 1
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [12_345_678_901, 2, None],
+        [12_345_678_901, 2, 0.5],
+        [*(Decimal(tenths) / 10 for tenths in range(30)), None, Decimal("2.12345678901234")],
+        [pd.Timestamp("2020-01-01 10:00"), pd.Timestamp("2020-01-01 10:00:00.123456789")],
+        [pd.Timedelta("10 s"), pd.Timedelta("1 ns")],
+    ],
+    ids=["missing", "fraction", "decimals", "times", "durations"],
+)
+def test_a_record_does_not_change_the_words_of_others(values):
+    """It may change the type of their column, and so how the values of all are written."""
+    whole = pd.DataFrame({"a": pd.Series(values)})
+    others = pd.DataFrame({"a": pd.Series(values[:-1])})
+    edges = [tenths / 10 for tenths in range(1, 30)]
+    parts = [Hashed("a", 12), Categories("a", ["12345678901", "2"])]
+    parts += [] if whole["a"].dtype.kind in "mM" else [Bins("a", edges)]
+    encoder = PublicEncoder(Schema(parts))
+    found, expected = encoder.transform(whole), encoder.transform(others)
+    assert found[:-1].toarray().tolist() == expected.toarray().tolist()
+
+
+def test_whole_numbers_that_lost_digits_are_refused():
+    ids = pd.DataFrame({"a": [2**60 + 1, 2, None]})
+    with pytest.raises(DataError, match=r"column 'a': floats have lost digits .* from 2\^53 on"):
+        PublicEncoder(Schema([Hashed("a", 8)])).transform(ids)
+    # Numbers are compared as floats, whatever the column holds.
+    numbers = PublicEncoder(Schema([Categories("a", [2**60, 2], unknown="error")]))
+    assert numbers.transform(ids).toarray().tolist() == np.eye(3).tolist()
 
 
 def test_frames_of_every_kind_give_one_matrix(table):

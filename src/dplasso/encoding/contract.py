@@ -23,6 +23,10 @@ USUAL_MISSING = ("NA", "N/A", "#N/A", "NaN", "null", "?", "-", ".")
 """Words that stand for a missing value in most tables."""
 # None of these words can be a number or a date.
 _NEVER_VALUES = (*USUAL_MISSING, "None", "nil")
+# Zeros at the end of a fraction, and what replaces them.
+_ZEROS = r"(\.\d*[1-9])0+(\D|$)|\.0+(\D|$)", r"\1\2\3"
+# From this limit on, a floating-point number represents several whole numbers.
+_INEXACT = 2.0**53
 Codes = NDArray[np.int64]
 CodedOf = Callable[[str], "Coded"]
 """Returns the part that encodes a column for a cross."""
@@ -70,6 +74,9 @@ class TableColumns:
             text or types.is_primitive(kind) or types.is_decimal(kind) or types.is_null(kind)
         ):
             raise DataError(f"{self.where(column, None)}: the column must hold numbers, not {kind}")
+        elif types.is_decimal(kind):
+            # Arrow's own conversion rounds by the number of digits of the column.
+            values, text = values.cast(pa.string()), True
         try:
             cast = values.cast(pa.float64(), safe=text)
         except pa.ArrowInvalid:
@@ -163,7 +170,7 @@ class TableColumns:
         try:
             if not pa.types.is_dictionary(values.type):
                 values = values.dictionary_encode()
-            words = values.dictionary.cast(pa.string()).to_pylist()
+            words = _written(values.dictionary).to_pylist()
         except pa.ArrowException:
             kind = values.type
             kind = kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -174,6 +181,14 @@ class TableColumns:
         words = [word and word.strip() for word in words]
         indices = values.indices.cast(pa.int64()).fill_null(-1)
         codes = indices.to_numpy(zero_copy_only=False).copy()
+        by_word = all(isinstance(word, str) for word in declared)
+        if by_word and pa.types.is_floating(values.dictionary.type):
+            floats = np.abs(values.dictionary.cast(pa.float64()).to_numpy(zero_copy_only=False))
+            if ((floats >= _INEXACT) & (floats < 2.0**64)).any():
+                raise DataError(
+                    f"{self.where(column, None)}: floats have lost digits of whole numbers from "
+                    "2^53 on; pass texts, or whole numbers that may be missing (Int64)"
+                )
         absent = self.missing - {alike(word) for word in declared}
         if empty := [k for k, word in enumerate(words) if not word or alike(word) in absent]:
             codes[np.isin(codes, empty)] = -1
@@ -198,6 +213,32 @@ def as_arrow(values: Any, place: str) -> Any:
     except (pa.ArrowException, TypeError, OverflowError):
         # Arrow's message quotes the value that it could not convert.
         raise DataError(f"{place}: the values are of different types") from None
+
+
+def _written(values: Any) -> Any:
+    """Return each value of an array as a word that does not depend on the other values.
+
+    One missing value or fraction changes the type of a data frame's column, and with it the digits
+    that Arrow writes.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = values.type
+    if pa.types.is_decimal(kind):
+        # Without exponents, which Arrow writes for small numbers.
+        words = [None if number is None else f"{number:f}" for number in values.to_pylist()]
+        values = pa.array(words, pa.string())
+    elif pa.types.is_duration(kind):
+        values = values.cast(pa.duration("ns"))
+    words = values.cast(pa.string())
+    if pa.types.is_floating(kind):
+        numbers = values.cast(pa.float64())
+        whole = pc.and_(pc.equal(numbers, pc.floor(numbers)), pc.less(pc.abs(numbers), _INEXACT))
+        integers = pc.if_else(whole, numbers, 0.0).cast(pa.int64())
+        return pc.if_else(whole, integers.cast(pa.string()), words)
+    has_zeros = pa.types.is_decimal(kind) or pa.types.is_temporal(kind)
+    return pc.replace_substring_regex(words, *_ZEROS) if has_zeros else words
 
 
 def number_in(word: Any) -> float | None:
