@@ -5,15 +5,10 @@ import pytest
 
 from dplasso import DPLogisticRegression, PrivateSearch, private_score
 from dplasso.cluster import InProcessEngine
-from dplasso.data.people import WORDS, hash_people
-from people import write_with_people
+from people import hashes_of, write_with_people
 from recorder import compare
 
 LOGISTIC = DPLogisticRegression(5.0, classes=[0, 1])
-
-
-def first_words(names):
-    return hash_people(names, str)[0][::WORDS]
 
 
 def rows(count, seed=0):
@@ -28,8 +23,8 @@ def stores(tmp_path_factory):
     """Stores of 80 people with a row each, and of one more with six; that one comes last."""
     place, (X, y) = tmp_path_factory.mktemp("people"), rows(80)
     people = [f"p{k}" for k in range(80)]
-    largest = first_words(people).max()
-    other = next(name for name in map("q{}".format, range(10_000)) if first_words([name]) > largest)
+    largest = hashes_of(people)[:, 0].max()
+    other = next(q for q in map("q{}".format, range(10_000)) if hashes_of([q])[0, 0] > largest)
     own, label = rows(1, seed=1)
     return [
         write_with_people(

@@ -1,5 +1,8 @@
 """What a store must hold, computed slowly and obviously from a matrix in memory."""
 
+import json
+from zlib import crc32
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -37,6 +40,16 @@ def assert_holds(store, X, y):
     assert store.shape == X.shape
     assert store.nnz == X.nnz
     assert np.array_equal(store.y, y)
+
+
+def edit_header(path, change):
+    """Change the header and make its checksum fit again, as a bad program would."""
+    header = json.loads((path / "header.json").read_text())
+    change(header)
+    header.pop("crc32", None)
+    text = json.dumps(header, sort_keys=True, separators=(",", ":"))
+    header["crc32"] = crc32(text.encode())
+    (path / "header.json").write_text(json.dumps(header))
 
 
 def random_matrix(n_rows, n_columns, density, seed=0, *, binary=False):

@@ -1,7 +1,7 @@
 """What a store holds is what went in, whatever the memory, the threads and the blocks."""
 
-import dataclasses
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,14 +10,12 @@ from evidence.matrices import matrix_source
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cli.conftest import found as info
 from data.row_blocks import write_npz
-from data.store.reference import assert_holds, block_source, random_matrix
+from data.store.reference import assert_holds, block_source, edit_header, random_matrix
 from dplasso import DataError, StoreError, open_store
-from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.data.formats import block_source as files_source
-from dplasso.data.store import check_entries, describe, is_store, write_store
-from dplasso.data.store import writer as store_writer
-from dplasso.data.store.files import header_text
+from dplasso.data.store import write_store
 
 
 def labels_of(X):
@@ -60,7 +58,7 @@ def test_any_matrix(tmp_path_factory, rows, values, same, step, extra, wide):
     source = block_source(X, y, step=step)
     store = write_store(source, path)
     assert_holds(store, X, y)
-    check_entries(store)
+    open_store(path, verify=True)
 
 
 @pytest.mark.parametrize("first", [np.float32, np.float64])
@@ -76,7 +74,7 @@ def test_values_become_wide_when_one_block_has_wide_ones(tmp_path, first):
 
 def test_wide_column_numbers_are_kept(tmp_path, monkeypatch):
     # Here the limit between the types is moved instead.
-    monkeypatch.setattr(store_writer, "INT32_MAX", 19)
+    monkeypatch.setattr("dplasso.data.store.writer.INT32_MAX", 19)
     X = random_matrix(30, 60, 0.1)
     X = sp.csr_array(sp.vstack([X[:10] * (np.arange(60) < 15), X[10:]]))
     store = write_store(block_source(X, labels_of(X), step=5), tmp_path / "s")
@@ -104,9 +102,9 @@ def test_labels_come_back_as_they_were(tmp_path, y):
 
 def two_blocks(*labels):
     """Return two blocks of two rows with these labels."""
-    X = random_matrix(2, 20, 0.2)
-    rows = X.indptr.astype(np.int64), X.indices, X.data
-    return BlockSource("two", None, lambda *_: (RowBlock(*rows, y) for y in labels), None)
+    source = block_source(random_matrix(2, 20, 0.2), np.zeros(2))
+    (block,) = source.blocks(1)
+    return replace(source, blocks=lambda *_: (block._replace(labels=y) for y in labels))
 
 
 def test_labels_of_two_number_types_meet(tmp_path):
@@ -139,13 +137,11 @@ def test_origin_and_description(tmp_path):
     origin = {"kind": "hash", "bits": 20, "ngrams": [1, 2]}
     source = block_source(X, labels_of(X), name="mine.svm")
     store = write_store(source, tmp_path / "s", origin=origin)
-    found = describe(open_store(store.path))
+    found = info("data", "info", store.path)
     assert (found["origin"], found["columns_declared"]) == (origin, True)
     assert found["source"] == "mine.svm"
     assert np.array_equal(store.column_counts(), np.diff(sp.csc_array(X).indptr))
     assert sorted(found["labels"]) == [[-1.0, 5], [1.0, 5]]
-    assert is_store(store.path)
-    assert not is_store(tmp_path)
 
 
 def test_whether_the_columns_were_declared_is_kept(tmp_path):
@@ -166,8 +162,7 @@ def test_whether_the_columns_were_declared_is_kept(tmp_path):
 def test_a_store_that_does_not_say_so_is_refused(tmp_path, origin):
     X = random_matrix(10, 20, 0.2)
     store = write_store(block_source(X, labels_of(X)), tmp_path / "s")
-    header = dataclasses.replace(store.header, origin=origin)
-    (store.path / "header.json").write_text(header_text(header))
+    edit_header(store.path, lambda header: header.update(origin=origin))
     with pytest.raises(StoreError, match=r"does not say whether the columns .*; convert again"):
         open_store(store.path)
     with pytest.raises(ValueError, match="origin"):
@@ -176,13 +171,15 @@ def test_a_store_that_does_not_say_so_is_refused(tmp_path, origin):
 
 
 def source_of(indptr, indices, values, labels, n_features=None):
-    block = RowBlock(
-        np.array(indptr, np.int64),
-        np.array(indices, np.int32),
-        np.array(values, np.float32),
-        np.array(labels),
+    source = block_source(random_matrix(1, 20, 0.2), np.zeros(1), name="bad.svm")
+    (block,) = source.blocks(1)
+    block = block._replace(
+        indptr=np.array(indptr, np.int64),
+        indices=np.array(indices, np.int32),
+        values=np.array(values, np.float32),
+        labels=np.array(labels),
     )
-    return BlockSource("bad.svm", n_features, lambda *_: iter([block]), None)
+    return replace(source, n_features=n_features, blocks=lambda *_: iter([block]))
 
 
 NAN = float("nan")
@@ -215,11 +212,11 @@ def test_rows_without_entries_are_a_store_if_columns_are_declared(tmp_path):
     store = write_store(source_of([0, 0, 0], [], [], [1, 0], 4), tmp_path / "s")
     assert (store.shape, store.nnz) == ((2, 4), 0)
     assert store.X.tocsr().nnz == 0
-    check_entries(open_store(store.path))
+    open_store(store.path, verify=True)
 
 
 def test_too_many_different_labels(tmp_path, monkeypatch):
-    monkeypatch.setattr(store_writer, "_MOST_WORDS", 3)
+    monkeypatch.setattr("dplasso.data.store.writer._MOST_WORDS", 3)
     X = random_matrix(4, 20, 0.2)
     with pytest.raises(DataError, match="the first 4 rows have more than 3 different labels"):
         write_store(block_source(X, np.array(["a", "b", "c", "d"])), tmp_path / "s")

@@ -6,17 +6,15 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from data.store.reference import assert_holds, block_source, random_matrix
-from dplasso import DataError, StoreError, open_store
-from dplasso.data.blocks import BlockSource
-from dplasso.data.store import opening, write_store
-from dplasso.data.store.opening import scratch
-from dplasso.data.store.writer import ArrayWriter
+from dplasso import DataError, DPLogisticRegression, StoreError, open_store
+from dplasso.data.store import write_store
 
 X = random_matrix(40, 90, 0.08)
 Y = np.arange(40) % 2
@@ -113,7 +111,7 @@ def test_a_failed_replacement_keeps_the_old_store(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(ArrayWriter, "finish", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="the disk is full"):
         convert(tmp_path / "s", force=True)
     assert_holds(open_store(tmp_path / "s"), old, Y[:9])
@@ -140,7 +138,7 @@ def test_a_source_that_fails_leaves_nothing(tmp_path):
         raise DataError("day_1.svm, line 7: no")
 
     with pytest.raises(DataError, match=r"^day_1.svm, line 7: no$"):
-        write_store(BlockSource("day_1.svm", None, blocks, None), tmp_path / "s")
+        write_store(replace(source(), blocks=blocks), tmp_path / "s")
 
     def unreadable(memory, progress=None):
         raise PermissionError(errno.EACCES, "Permission denied", "day_1.svm")
@@ -148,7 +146,7 @@ def test_a_source_that_fails_leaves_nothing(tmp_path):
 
     # Not taken for a failure to write.
     with pytest.raises(PermissionError, match=r"Permission denied: 'day_1.svm'"):
-        write_store(BlockSource("day_1.svm", None, unreadable, None), tmp_path / "s")
+        write_store(replace(source(), blocks=unreadable), tmp_path / "s")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -234,65 +232,76 @@ def test_readers_go_on_while_the_store_is_replaced(tmp_path):
     assert_holds(write_store(again, tmp_path / "s", force=True), other, Y[:9])
 
 
-@pytest.mark.parametrize("dtype", [np.uint32, np.float32, np.float64])
-def test_an_array_takes_room_beside_the_store_and_leaves_no_file(tmp_path, monkeypatch, dtype):
-    places = []
-    take = tempfile.TemporaryFile
+def fitted(data):
+    """Return the coefficients of a fit of a store, or of a matrix in memory."""
+    model = DPLogisticRegression(5.0, classes=[0, 1], random_state=0)
+    return model.fit(*((X, Y) if data is X else (data,))).coef_.tolist()
+
+
+@pytest.fixture
+def taken(tmp_path_factory, monkeypatch):
+    """Note each temporary file: its folder, and a second descriptor, which outlives its name."""
+    # Kernels are compiled first, which takes files of its own.
+    fitted(convert(tmp_path_factory.mktemp("first") / "a.store"))
+    noted, take = [], tempfile.TemporaryFile
 
     def noting(**options):
         file = take(**options)
-        places.append((options["dir"], os.fstat(file.fileno())))
+        noted.append((options["dir"], os.dup(file.fileno())))
         return file
 
     monkeypatch.setattr(tempfile, "TemporaryFile", noting)
-    found = scratch(tmp_path / "a.store", 5000, dtype)
-    assert type(found) is np.ndarray
-    assert found.flags.writeable
-    assert not found.any()
-    found[:] = np.arange(5000)
-    np.testing.assert_array_equal(found, np.arange(5000, dtype=dtype))
-    ((folder, status),) = places
-    assert folder == os.fspath(tmp_path)
-    assert status.st_mode & 0o077 == 0
-    assert list(tmp_path.iterdir()) == []
-    assert scratch(tmp_path / "a.store", 0, dtype).dtype == dtype
+    yield noted
+    for _, descriptor in noted:
+        os.close(descriptor)
 
 
-def test_where_a_store_s_folder_has_no_room_there_is_that_of_the_system(tmp_path, monkeypatch):
+@pytest.mark.parametrize("reserved", [True, None, errno.EOPNOTSUPP])
+def test_a_fit_takes_room_beside_the_store_and_leaves_no_file(
+    tmp_path, monkeypatch, taken, reserved
+):
+    """Where the system cannot reserve it, room is written."""
+
+    def unable(*_):
+        raise OSError(reserved, "Operation not supported")
+
+    store = convert(tmp_path / "a.store")
+    if reserved is not True:
+        monkeypatch.delattr(os, "posix_fallocate")
+    if reserved is errno.EOPNOTSUPP:
+        monkeypatch.setattr(os, "posix_fallocate", unable, raising=False)
+    assert fitted(store) == fitted(X)
+    assert {folder for folder, _ in taken} == {os.fspath(tmp_path)}
+    for _, descriptor in taken:
+        status = os.fstat(descriptor)
+        assert status.st_mode & 0o077 == 0
+        assert 0 < status.st_size <= status.st_blocks * 512
+    assert [place.name for place in tmp_path.iterdir()] == ["a.store"]
+
+
+def test_where_a_store_s_folder_has_no_room_there_is_that_of_the_system(
+    tmp_path, monkeypatch, taken
+):
     full, other = tmp_path / "full", tmp_path / "other"
     full.mkdir()
     other.mkdir()
+    store = convert(full / "a.store")
     monkeypatch.setattr(tempfile, "tempdir", os.fspath(other))
-    fill, filled = opening.fill, []
+    reserve, without = os.posix_fallocate, {os.fspath(full)}
 
-    def limited(file, size):
-        filled.append(size)
-        if len(filled) % 2:
+    def limited(*arguments):
+        if taken[-1][0] in without:
             raise OSError(errno.ENOSPC, "No space left on device")
-        fill(file, size)
+        reserve(*arguments)
 
-    monkeypatch.setattr(opening, "fill", limited)
-    assert scratch(full / "a.store", 10, np.uint32).tolist() == [0] * 10
-    assert filled == [40, 40]
-    # A folder that is not there, or is nobody's to write to, is no other case.
-    assert scratch(tmp_path / "none" / "a.store", 0, np.uint32).size == 0
-    monkeypatch.setattr(opening, "fill", lambda file, _: limited(file, filled.clear() or 1))
+    monkeypatch.setattr(os, "posix_fallocate", limited)
+    assert fitted(store) == fitted(X)
+    folders = [folder for folder, _ in taken]
+    assert folders == [os.fspath(full), None] * (len(taken) // 2)
+    without.add(None)
     with pytest.raises(OSError, match=r"A fit of .*a\.store needs room for 0\.0 MB") as caught:
-        scratch(full / "a.store", 10, np.uint32)
+        fitted(store)
     assert caught.value.errno == errno.ENOSPC
     assert "system's temporary folder (No space left on device)" in str(caught.value)
-    assert list(full.iterdir()) == list(other.iterdir()) == []
-
-
-@pytest.mark.parametrize("error", [None, errno.EOPNOTSUPP])
-def test_room_is_written_where_the_system_cannot_reserve_it(tmp_path, monkeypatch, error):
-    def unable(*_):
-        raise OSError(error, "Operation not supported")
-
-    monkeypatch.delattr(os, "posix_fallocate")
-    if error is not None:
-        monkeypatch.setattr(os, "posix_fallocate", unable, raising=False)
-    with (tmp_path / "room").open("wb") as file:
-        opening.fill(file, 2**21 + 5)
-    found = (tmp_path / "room").stat()
-    assert found.st_size == 2**21 + 5 <= found.st_blocks * 512
+    assert [place.name for place in full.iterdir()] == ["a.store"]
+    assert list(other.iterdir()) == []
