@@ -1,22 +1,20 @@
 """Stores on object storage: a worker copies its own, closed to others, and keeps no file of it."""
 
 import os
+import re
 import stat
 import sys
 import tempfile
-from contextlib import closing
 from pathlib import Path
 
 import fsspec
 import pytest
 from evidence.matrices import matrix_source
+from fsspec.implementations.memory import MemoryFile
 from sklearn.base import clone
 
-from cluster.cases import MODELS, Killer, cut, records, released
+from cluster.cases import MODELS, Killer, Watched, cut, records, released
 from dplasso.cluster import InProcessEngine, ThreadEngine, storage
-from dplasso.cluster.partitions import Partitions
-from dplasso.cluster.worker import Partition
-from dplasso.data.source_files import checked_address
 from dplasso.data.store import write_store
 from dplasso.errors import DataError, MissingExtraError, StoreError
 
@@ -35,11 +33,6 @@ def addresses(tmp_path, monkeypatch):
     memory.rm("/bucket", recursive=True)
 
 
-def test_a_fit_says_how_much_it_copies(addresses, capfd):
-    clone(MODELS["dense"]).set_params(verbose=1).fit(addresses, engine=InProcessEngine())
-    assert " MB from object storage" in capfd.readouterr().err
-
-
 @pytest.mark.parametrize("name", ["strong", "dense"])
 def test_they_give_the_bits_of_memory(name, addresses, tmp_path):
     expected = released(MODELS[name].fit(*records(120, 60)))
@@ -48,28 +41,40 @@ def test_they_give_the_bits_of_memory(name, addresses, tmp_path):
     assert not list((tmp_path / "local").iterdir())
 
 
-def test_it_says_how_much_and_nobody_else_may_read_it(addresses, tmp_path, monkeypatch):
-    monkeypatch.setattr(storage, "PIECE", 1000)
-    told, modes, before = [], set(), os.umask(0)
+class Looking(Watched):
+    """Notes which files there are once a worker has opened its copy."""
 
-    def progress(done, total):
-        told.append((done, total))
+    def answer(self, handle, method, *args):
+        if method == "encode":
+            assert not list(Path(tempfile.gettempdir()).iterdir())
+        return handle.inside.call(method, *args)
+
+
+def test_it_says_how_much_and_nobody_else_may_read_it(addresses, tmp_path, monkeypatch, capfd):
+    large = write_store(matrix_source(*records(4000, 60)), tmp_path / "2.store")
+    addresses[0] = "memory://bucket/2.store"
+    fsspec.filesystem("memory").put(str(large.path), "/bucket/2.store", recursive=True)
+    monkeypatch.setattr(storage, "PIECE", 50_000)
+    modes, before, read = set(), os.umask(0), MemoryFile.read
+
+    def noting(*arguments):
         for place in (tmp_path / "local").rglob("*"):
             modes.add((place.is_dir(), stat.S_IMODE(place.stat().st_mode)))
+        return read(*arguments)
 
+    monkeypatch.setattr(MemoryFile, "read", noting)
+    engine = Looking()
     try:
-        parts = [Partition(address, path=address) for address in addresses]
-        with closing(Partitions(InProcessEngine(), parts, progress)) as found:
-            assert found.shape == (120, 60)
-            # Mapped, and nothing of it is left to be found.
-            assert not list((tmp_path / "local").iterdir())
+        clone(MODELS["dense"]).set_params(verbose=1).fit(addresses, engine=engine)
     finally:
         os.umask(before)
-    size = sum(place.stat().st_size for place in tmp_path.rglob("*.store/*"))
-    assert told[-1] == (size, size)
-    assert len(told) > 10
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert "encode" in {method for method, *_ in engine.calls}
     assert modes == {(True, 0o700), (False, 0o600)}
+    told = re.findall(r"copied ([\d.]+) of ([\d.]+) MB from object storage", capfd.readouterr().err)
+    size = sum(place.stat().st_size for name in "21" for place in tmp_path.glob(f"{name}.store/*"))
+    assert told[-1] == (f"{size / 1e6:.1f}",) * 2
+    assert len(told) > 10
+    assert told == sorted(told)
 
 
 def test_a_worker_lost_while_copying_or_later_copies_anew(addresses, monkeypatch):
@@ -86,8 +91,13 @@ def test_a_worker_lost_while_copying_or_later_copies_anew(addresses, monkeypatch
     "address",
     ["s3://bucket/month=2026-01/a b.store", "webhdfs://name:9870/a", "file:///a/b", "gs://bucket"],
 )
-def test_a_scheme_a_host_and_a_path_are_an_address(address):
-    assert checked_address(f"{address}/") == address
+def test_a_scheme_a_host_and_a_path_are_an_address(address, monkeypatch):
+    def reached(url):
+        raise OSError(f"nothing at {url}")
+
+    monkeypatch.setattr(fsspec.core, "url_to_fs", reached)
+    with pytest.raises(DataError, match=f"{address} cannot be read: nothing at {address}$"):
+        MODELS["dense"].fit([f"{address}/"], engine=InProcessEngine())
 
 
 @pytest.mark.parametrize(
@@ -101,7 +111,7 @@ def test_a_scheme_a_host_and_a_path_are_an_address(address):
 )
 def test_what_may_be_a_secret_is_refused_and_not_told(address):
     with pytest.raises(DataError, match="holds more than a scheme, a host and a path") as told:
-        checked_address(address)
+        MODELS["dense"].fit([address], engine=InProcessEngine())
     assert "XUtn" not in str(told.value)
 
 
