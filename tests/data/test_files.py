@@ -3,25 +3,31 @@
 import bz2
 import gzip
 import lzma
-from itertools import product
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
+from data.row_blocks import check_same, gather
 from dplasso import DataError
-from dplasso.data.formats import read_data
-from dplasso.data.source_files import expand, line_blocks, source_files
+from dplasso.data.formats import block_source
+from dplasso.data.store import write_store
+
+
+def read(paths, progress=None):
+    """Read data files by small blocks: a CSR array and the labels."""
+    return gather(block_source(paths).blocks(1, progress))[:2]
+
+
+FILES = ["part-10.svm", "part-2.svm", "part-1.svm", "odd[1].svm", "odd1.svm", "deep/er/part-4.svm"]
 
 
 @pytest.fixture
 def some_files(tmp_path, monkeypatch):
-    for name in ("part-10.svm", "part-2.svm", "part-1.svm", "other.npz", "odd[1].svm", "odd1.svm"):
-        (tmp_path / name).write_text("1 1:1\n")
+    """Files of one record, whose label is the file's number in this list."""
+    for label, name in enumerate(FILES):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{label} 1:1\n")
+    (tmp_path / "other.npz").touch()
     (tmp_path / "part-3.svm").mkdir()
-    (tmp_path / "deep" / "er").mkdir(parents=True)
-    (tmp_path / "deep" / "er" / "part-4.svm").write_text("1 1:1\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -30,7 +36,6 @@ def some_files(tmp_path, monkeypatch):
     ("paths", "expected"),
     [
         ("part-1.svm", ["part-1.svm"]),
-        ("missing.svm", ["missing.svm"]),  # said so when it is opened
         ("part-*.svm", ["part-1.svm", "part-2.svm", "part-10.svm"]),
         ("part-?.svm", ["part-1.svm", "part-2.svm"]),
         (["part-2.svm", "part-1*.svm"], ["part-2.svm", "part-1.svm", "part-10.svm"]),
@@ -40,12 +45,19 @@ def some_files(tmp_path, monkeypatch):
     ],
 )
 def test_names_and_patterns(some_files, paths, expected):
-    assert [str(path) for path in expand(paths)] == expected
+    seen = []
+    assert [FILES[int(label)] for label in read(paths, lambda *at: seen.append(at))[1]] == expected
+    size = 6 * len(expected)
+    assert seen == [(done, size) for done in range(6, size + 1, 6)]
+    more = f" and {len(expected) - 1} more" * (len(expected) > 1)
+    assert block_source(paths).name == expected[0] + more
 
 
 @pytest.mark.parametrize(
     ("paths", "problem"),
     [
+        ("missing.svm", r"missing\.svm: no such file"),
+        ("/dev/null", r"/dev/null is not a file but a pipe or device"),
         ("none-*.svm", r"none-\*\.svm: no file matches this pattern"),
         ([], "no data file was passed"),
         (["part-1.svm", "./part-1.svm"], "part-1.svm: the file is named twice"),
@@ -54,17 +66,7 @@ def test_names_and_patterns(some_files, paths, expected):
 )
 def test_no_file_and_a_file_twice(some_files, paths, problem):
     with pytest.raises(DataError, match=problem):
-        expand(paths)
-
-
-def test_files_are_looked_up_once(some_files):
-    files = source_files("part-*.svm")
-    assert source_files(files) is files
-    assert (files.before(2), files.total) == (12, 18)
-    assert files.name == "part-1.svm and 2 more"
-    assert source_files("part-1.svm").name == "part-1.svm"
-    with pytest.raises(DataError, match=r"/dev/null is not a file but a pipe or device"):
-        source_files("/dev/null")
+        block_source(paths)
 
 
 TEXT = b"".join(b"%d %d:0.5 %d:1\n" % (1 - 2 * (i % 2), i % 7 + 1, i % 5 + 9) for i in range(2000))
@@ -81,11 +83,7 @@ COMPRESSORS = {
 def expected(tmp_path_factory):
     path = tmp_path_factory.mktemp("plain") / "data.svm"
     path.write_bytes(TEXT)
-    return read_data(path)
-
-
-def same(data, expected):
-    return (data.X != expected.X).nnz == 0 and np.array_equal(data.y, expected.y)
+    return read(path)
 
 
 @pytest.mark.parametrize(
@@ -100,9 +98,7 @@ def test_every_name_and_compression(tmp_path, expected, name, suffix, compress):
     path = tmp_path / f"{name}{suffix}"
     path.write_bytes(compress(b"\xef\xbb\xbf" + TEXT))  # a byte-order mark is left out
     seen = []
-    data = read_data(str(path), progress=lambda *at: seen.append(at))
-    assert same(data, expected)
-    assert data.source == str(path)
+    check_same(*read(str(path), lambda *at: seen.append(at)), *expected)
     assert seen[-1] == (path.stat().st_size, path.stat().st_size)
 
 
@@ -113,18 +109,18 @@ def test_a_stream_cut_short_or_of_another_kind_is_refused(tmp_path, suffix):
     for length in {*range(24), *range(24, len(whole), 97), len(whole) - 8, len(whole) - 1}:
         path.write_bytes(whole[:length])
         with pytest.raises(DataError) as caught:
-            read_data(path)
+            write_store(block_source(path), tmp_path / "store")
         assert str(path) in str(caught.value)
         if length > 8:
             assert f"the {suffix} stream is damaged or truncated" in str(caught.value)
 
     path.write_bytes(TEXT)
     with pytest.raises(DataError, match="stream is damaged"):
-        read_data(path)
+        read(path)
     plain = tmp_path / "data.svm"
     plain.write_bytes(COMPRESSORS[suffix](TEXT))
     with pytest.raises(DataError, match=rf"content is .*\{suffix}.*the file name lacks"):
-        read_data(plain)
+        read(plain)
 
 
 def test_a_file_that_cannot_be_opened(tmp_path, monkeypatch):
@@ -140,26 +136,15 @@ def test_a_file_that_cannot_be_opened(tmp_path, monkeypatch):
 
     monkeypatch.setattr(type(path), "open", refuse)
     with pytest.raises(DataError, match=r"data\.svm: cannot be opened: Permission denied"):
-        read_data(path)
-
-
-@given(text=st.lists(st.sampled_from([b"a", b"bc", b"\n"]), max_size=30).map(b"".join))
-@settings(max_examples=100, deadline=None)
-def test_blocks_are_whole_lines_of_the_file(tmp_path_factory, text):
-    path = tmp_path_factory.getbasetemp() / "blocks.txt"
-    for block_bytes, mark in product((1, 2, 5, 100), (b"", b"\xef\xbb\xbf")):
-        path.write_bytes(mark + text)
-        blocks = [block for block, _ in line_blocks(path, block_bytes)]
-        assert b"".join(blocks) == text
-        assert all(block.endswith(b"\n") for block in blocks[:-1])
-        assert all(blocks) or mark
+        read(path)
 
 
 def test_a_line_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("dplasso.data.source_files.MAX_LINE_BYTES", 10_000)
+    monkeypatch.setattr("dplasso.data.svmlight._LEAST_TEXT", 1000)
     path = tmp_path / "data.svm"
-    path.write_text("1 1:1\n" + "1" * 20_000 + "\n")
+    path.write_text("1 1:1\n1 1:" + "1" * 20_000 + "\n")
     with pytest.raises(DataError, match=r"data\.svm: a line is longer than 10,000 bytes"):
-        list(line_blocks(path, 1000))
-    path.write_text("1" * 9000)
-    assert list(line_blocks(path, 1000))
+        read(path)
+    path.write_text("1 1:0." + "1" * 9000)
+    assert read(path)[1].tolist() == [1]

@@ -71,10 +71,11 @@ def check_like_reference(write, text, **options):
     zero_based=st.booleans(),
     binary=st.booleans(),
     block_bytes=st.sampled_from([1, 7, 64, 1000, 1 << 20]),
+    mark=st.sampled_from([b"", b"\xef\xbb\xbf"]),
 )
 @settings(max_examples=60, deadline=None)
 def test_reads_what_scikit_learn_reads(
-    write, tmp_path_factory, seed, zero_based, binary, block_bytes
+    write, tmp_path_factory, seed, zero_based, binary, block_bytes, mark
 ):
     rng = np.random.default_rng(seed)
     shape = rng.integers(1, 30, size=2)
@@ -86,6 +87,7 @@ def test_reads_what_scikit_learn_reads(
     path = write(b"")
     dump_svmlight_file(X, y, str(path), zero_based=zero_based)
     theirs = load_svmlight_file(str(path), dtype=np.float32, zero_based=zero_based)
+    write(mark + path.read_bytes())
     ours, labels = read_svmlight(path, zero_based=zero_based, block_bytes=block_bytes)
     check_same(ours, labels, *theirs)
     assert (ours.shape, ours.indices.dtype, labels.dtype) == (tuple(shape), np.int32, np.float64)
