@@ -1,70 +1,83 @@
 """How text tables are written: read off the header alone, said, and asked for."""
 
+import re
+
 import pyarrow as pa
 import pytest
 
-from data.row_blocks import Dialect, encode_files, first_rows, read_records
+from cli.conftest import refused, run_command
+from data.row_blocks import Dialect, check_same, encode_files, gather, gather_table
 from dplasso import DataError
-from dplasso.data.table_batches import TableReader, said, sniffed, with_points
+from dplasso.data.store import write_store
 from encoding.generated import write
 from schemas import Bins, Categories, Schema
 
-PLAIN = Dialect(",", ".", "utf-8")
+USUAL = "commas between fields, decimal point, UTF-8"
+
+
+def said(path, *options):
+    """Return how a draft says that it reads a table, or None."""
+    words = " ".join(run_command("schema", "draft", path, *options).stderr.split())
+    match = re.search(rf"{path.name}: (\S+ between fields, .*?) \((as .*?)[;)]", words)
+    return match and match.groups()
 
 
 @pytest.mark.parametrize(
     ("header", "name", "encoding", "expected"),
     [
-        ("a,b,c", "t.csv", "utf-8", PLAIN),
-        ("a", "t.csv", "utf-8", PLAIN),
-        ("a;b;income, gross", "t.csv", "utf-8", Dialect(";", ",", "utf-8")),
-        ('a,"x;y;z;u",b', "t.csv", "utf-8", PLAIN),
-        ("a|b", "t.csv", "utf-8", Dialect("|", ".", "utf-8")),
-        ("a\tb,c,d,e", "t.tsv", "utf-8", Dialect("\t", ".", "utf-8")),
-        ("a,b", "t.tsv", "utf-8", PLAIN),
-        ("it's,that's", "t.csv", "utf-8", PLAIN),
-        ("größe;b", "t.csv", "cp1252", Dialect(";", ",", "cp1252")),
-        ("größe,b", "t.csv", "utf-8-sig", PLAIN),
-        ("größe\tb", "t.csv", "utf-16", Dialect("\t", ".", "utf-16")),
-        ('{"a": "x;y;z"}', "t.jsonl", "utf-8", Dialect(encoding="utf-8")),
+        ("a,b,c", "t.csv", "utf-8", None),
+        ("a", "t.csv", "utf-8", None),
+        ("a;b;income, gross", "t.csv", "utf-8", "semicolons between fields, decimal comma, UTF-8"),
+        ('a,"x;y;z;u",b', "t.csv", "utf-8", None),
+        ("a|b", "t.csv", "utf-8", "bars between fields, decimal point, UTF-8"),
+        ("a\tb,c,d,e", "t.tsv", "utf-8", None),
+        ("a,b", "t.tsv", "utf-8", USUAL),
+        ("it's,that's", "t.csv", "utf-8", None),
+        ("größe;b", "t.csv", "cp1252", "semicolons between fields, decimal comma, cp1252"),
+        ("größe,b", "t.csv", "utf-8-sig", None),
+        ("größe\tb", "t.csv", "utf-16", "tabs between fields, decimal point, utf-16"),
+        ('{"a": "x;y;z"}', "t.jsonl", "utf-8", None),
     ],
 )
 def test_the_header_says_how_a_table_is_written(written, header, name, encoding, expected):
-    path = written(f"{header}\r\n", name, encoding)
-    assert sniffed(path, None) == expected
-    usual = {"t.csv": PLAIN, "t.tsv": Dialect("\t", ".", "utf-8")}
-    as_named = usual.get(name, Dialect(encoding="utf-8"))
-    assert (said(path, None) is None) == (expected == as_named)
     # Whatever the records are, they change nothing.
-    other = written(f"{header}\r\n1;2;3|4|5\t6\t7,'8'\r\n" * 3, name, encoding)
-    assert sniffed(other, None) == expected
+    for records in ("", "1;2;3|4|5\t6\t7,'8'\r\n" * 3):
+        path = written(f"{header}\r\n{records}", name, encoding)
+        assert said(path) == (expected and (expected, "as its header shows"))
 
 
 def test_what_is_asked_for_holds(written):
     path = written("a;b\n1;2\n")
-    asked = Dialect(",", ".", "latin-1")
-    assert sniffed(path, asked) == asked
-    assert Dialect("tab") == Dialect("\t")
-    told = said(path, asked)
-    assert told.startswith("t.csv: commas between fields, decimal point, latin-1 (as")
-    assert "semicolons between fields, decimal comma" in said(path, None)
+    asked = ("--delimiter", ",", "--decimal", ".", "--encoding", "latin-1")
+    assert said(path, *asked) == (USUAL.replace("UTF-8", "latin-1"), "as asked")
+    assert said(path, "--delimiter", "tab")[0].startswith("tabs between fields")
 
 
-def test_numbers_with_a_comma():
-    values = ["3,5", " -,5", "1.234,5", "1.234", "0.125", "a,b", "1,2,3", "12", "", "01.02.2020"]
-    expected = ["3.5", " -.5", "1.234,5", "1.234", "0.125", "a,b", "1,2,3", "12", "", "01.02.2020"]
-    assert with_points(values, ",", None) == expected
+def entries(path, column, words, asked=None, memory=1 << 20):
+    """Return which words a column of a table holds, and in how many blocks."""
+    schema = Schema((Categories(column, tuple(words), unknown="error"),))
+    blocks = encode_files(path, schema, labelled=False, dialect=asked).source.blocks(memory)
+    X, _, n_blocks = gather(blocks, schema.n_features)
+    return [name.partition("=")[2] for name in schema.names(X.indices)], n_blocks
+
+
+def test_numbers_with_a_comma(written):
+    values = ["3,5", "-,5", "1.234,5", "1.234", "0.125", "a,b", "1,2,3", "12", "", "01.02.2020"]
+    expected = ["3.5", "-.5", "1.234,5", "1.234", "0.125", "a,b", "1,2,3", "12", "", "01.02.2020"]
     asked = [*expected[:2], "1234.5", "1234", *expected[4:]]
-    assert with_points(values, ",", Dialect(decimal=",")) == asked
-    grouped = ["1,234.5", "12,345", "1.5", "1,23"]
-    assert with_points(grouped, ".", None) == grouped
-    assert with_points(grouped, ".", Dialect(decimal=".")) == ["1234.5", "12345", "1.5", "1,23"]
+    path = written("a;b\n" + "".join(f"{value};x\n" for value in values))
+    for dialect, found in ((None, expected), (Dialect(decimal=","), asked)):
+        assert entries(path, "a", filter(None, found), dialect)[0] == found
+    grouped, asked = ["1,234.5", "12,345", "1.5", "1,23"], ["1234.5", "12345", "1.5", "1,23"]
+    path = written("a|b\n" + "".join(f"{value}|x\n" for value in grouped))
+    for dialect, found in ((None, grouped), (Dialect(decimal="."), asked)):
+        assert entries(path, "a", found, dialect)[0] == found
 
 
 def test_a_table_from_elsewhere_gives_the_same_rows(tmp_path, written):
     schema = Schema((Bins("size", (1.5, 2.5)), Categories("town", ("Köln", "Bonn"))), "y")
     table = pa.table({"size": [1.25, 2.75], "town": ["Köln", "Bonn"], "y": ["ja", "nein"]})
-    ours = read_records(write(tmp_path / "ours.csv", table), schema=schema)
+    ours = gather_table(write(tmp_path / "ours.csv", table), schema)
     text = "y;size;town\r\nja;1,25;Köln\r\nnein;2,75;Bonn\r\n"
     for content, encoding, asked in (
         (text, "utf-16", None),
@@ -73,34 +86,35 @@ def test_a_table_from_elsewhere_gives_the_same_rows(tmp_path, written):
         (text.replace(";", "/"), "utf-8", Dialect("/", ",")),
         (text.replace("Köln", '"Köln"'), "utf-8", None),
     ):
-        path = written(content.replace("töwn", "town" if asked else "töwn"), encoding=encoding)
-        like = schema
-        if "töwn" in content:
-            like = Schema((schema.parts[0], Categories("töwn", ("Köln", "Bonn"))), "y")
-        found = read_records(path, schema=like, dialect=asked)
-        assert (found.X != ours.X).nnz == 0
-        assert found.y.tolist() == ours.y.tolist()
+        path = written(content, encoding=encoding)
+        town = Categories("töwn" if "töwn" in content else "town", ("Köln", "Bonn"))
+        like = Schema((schema.parts[0], town), "y")
+        found = gather(encode_files(path, like, dialect=asked).source.blocks(1), like.n_features)
+        check_same(*found[:2], *ours[:2])
 
 
-def test_names_of_people_stay_as_they_are(written):
+def test_names_of_people_stay_as_they_are(tmp_path, written):
     """Two people whose names became one would be limited together: one would move two's rows."""
     path = written("who;x\n1.234;1,5\n1234;2,5\n1,5;0\n1.5;0\n")
     asked = Dialect(decimal=",")
     schema = Schema((Bins("x", (2.0,)),), "y")
-    found = read_records(path, schema=schema, labelled=False, person_column="who", dialect=asked)
-    assert len(set(found.people.tolist())) == 4
-    assert found.X.toarray()[:, :2].tolist() == [[1, 0], [0, 1], [1, 0], [1, 0]]
-    batch = next(TableReader(path, asked).batches(["who", "x"], 1 << 20))
-    assert batch.columns["who"][0] == "1234"
+    given = encode_files(path, schema, labelled=False, person_column="who", dialect=asked)
+    store = write_store(given.source, tmp_path / "s")
+    assert len(set(store.people.tolist())) == 4
+    assert store.X.tocsr().toarray()[:, :2].tolist() == [[1, 0], [0, 1], [1, 0], [1, 0]]
+    # Those of other columns do not.
+    assert entries(path, "who", ("1234", "1.5"), asked)[0] == ["1234", "1234", "1.5", "1.5"]
 
 
 def test_lines_of_utf_16_across_blocks(written):
-    text = "a\tb\r\n" + "".join(f"{k}\t文Ċ{k}\n" for k in range(5000))
+    words = [f"文Ċ{k}" for k in range(2000)]
+    text = "a\tb\r\n" + "".join(f"{k}\t{word}\n" for k, word in enumerate(words))
     path = written(text, "t.tsv", "utf-16")
-    batches = list(TableReader(path, None).batches(["a", "b"], 1 << 12))
-    assert len(batches) > 1
-    assert [b for batch in batches for b in batch.columns["b"]] == [f"文Ċ{k}" for k in range(5000)]
-    assert batches[-1].numbers[-1] == 5001
+    found, n_blocks = entries(path, "b", words, memory=1 << 12)
+    assert found == words
+    assert n_blocks > 1
+    with pytest.raises(DataError, match="column 'b', line 2001: "):
+        entries(path, "b", words[:-1], memory=1 << 12)
 
 
 def test_what_cannot_be_is_refused(tmp_path, written):
@@ -124,9 +138,8 @@ def test_what_cannot_be_is_refused(tmp_path, written):
         encode_files(rows, dialect=asked)
     with pytest.raises(DataError, match="JSON lines have no delimiter"):
         encode_files(lines, schema, dialect=asked)
-    with pytest.raises(
-        DataError, match=r"t\.csv, line 2: this is not UTF-8 text; set the encoding"
-    ):
-        first_rows(written("a\nbä\n", encoding="latin-1"), 5)
+    draft = "schema", "draft", written("a\nbä\n", encoding="latin-1")
+    refused(run_command(*draft), "t.csv, line 2: this is not UTF-8 text; set the encoding")
+    written("a\nbc\n")
     with pytest.raises(DataError, match=r"t\.csv, line 1: this is not UTF-16 text"):
-        first_rows(written("a\nbc\n"), 5, Dialect(encoding="utf-16"))
+        entries(draft[-1], "a", "x", Dialect(encoding="utf-16"))
