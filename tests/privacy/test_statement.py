@@ -3,44 +3,37 @@
 import dataclasses
 import json
 import math
+import re
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplasso import PrivacyStatement, privacy_cost
-from dplasso.privacy.budget import Budget, Draws, build_budget
-from dplasso.privacy.exponential_mechanism import TRUE_SIGN
-from dplasso.privacy.statement import StatedRelease, make_statement
-from dplasso.privacy.wording import rounded_up
-
-COUNTED = StatedRelease("count", "noisy counts of the two classes", {"sensitivity": 1.0})
 
 
-def state(*, seeded=False, classes_declared=True, paper=False, **changes) -> PrivacyStatement:
-    known = {"epsilon": 1.0, "delta": 1e-6, "n_iter": 50}
-    asked = {one: changes.pop(one) for one in ("neighbors", *known) if one in changes}
-    bound = changes.pop("feature_bound", 1.0)
-    budget = Budget(**known | asked, leak=TRUE_SIGN)
-    if not paper:
-        budget = build_budget(Draws(vertices=50), **known | asked)
-    numbers = {"steps": 50.0, "eps0": budget.eps0, "sensitivity": budget.moved(bound)}
-    words = "50 steps, each a random choice by the exponential mechanism"
-    drawn = StatedRelease("vertices", words, numbers | {"feature_bound": bound})
-    told = {"seeded": seeded, "classes_declared": classes_declared}
-    return make_statement(budget, [COUNTED, drawn], **told, **changes)
+def state(**changes) -> PrivacyStatement:
+    """Return the statement of a fit; what only data tell is changed in it."""
+    settings = {"epsilon": 1.0, "method": "frank-wolfe", "n_iter": 50, "l1_radius": 5.0}
+    told = {
+        name: changes.pop(name) for name in {"classes", "prior", "many_labels"} & changes.keys()
+    }
+    if "target_bounds" in changes:
+        settings = {"epsilon": 1.0, "method": "lasso"}
+    return dataclasses.replace(privacy_cost(**(settings | changes)), **told)
 
 
+STATE = state()
 STATEMENTS = {
     "private": {},
     "replace-one": {"neighbors": "replace-one", "feature_bound": 0.25, "epsilon": 30.0},
-    "classes from y": {"classes_declared": False},
-    "seeded": {"seeded": True},
-    "paper": {"paper": True},
-    "paper, seeded": {"paper": True, "seeded": True},
+    "classes from y": {"classes": "taken from y, treated as public"},
+    "seeded": {"random_state": 1},
+    "paper": {"mechanism": "paper"},
+    "paper, seeded": {"mechanism": "paper", "random_state": 1},
     "no privacy": {"epsilon": math.inf},
-    "no privacy, seeded": {"epsilon": math.inf, "seeded": True},
-    "numbers": {"n_classes": 0, "target_bounds": (0.0, 1.0)},
+    "no privacy, seeded": {"epsilon": math.inf, "random_state": 1},
+    "numbers": {"target_bounds": (0.0, 1.0)},
     "labels from a prior": {"n_classes": 3, "many_labels": True, "prior": "a model"},
 }
 
@@ -54,7 +47,7 @@ def statement(request) -> PrivacyStatement:
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
-def test_only_unseeded_exponential_runs_are_private_and_others_begin_with_the_bad_news(name):
+def test_only_unseeded_noisy_runs_are_private_and_others_begin_with_the_bad_news(name):
     statement = state(**STATEMENTS[name])
     assert statement.is_private == (
         not any(word in name for word in ("seeded", "paper", "no privacy"))
@@ -70,12 +63,14 @@ def test_entries_of_a_private_run():
     statement = state(neighbors="replace-one", feature_bound=2.0)
     assert 0.99 < statement.epsilon <= statement.epsilon_requested == 1.0
     assert (statement.delta, statement.steps) == (1e-6, 50)
-    assert statement.find("vertices").numbers["sensitivity"] == 4.0
+    assert statement.find("vertices").numbers["sensitivity"] == 2.0
     # The first release that states a number has it; nobody states a number of tries.
-    assert statement.number("sensitivity") == 1.0
+    assert statement.number("sensitivity") == math.sqrt(2.0)
     assert statement.number("feature_bound") == 2.0
     assert statement.number("tries") is statement.find("search") is None
-    assert statement.number("eps0") ** 2 / 8.0 * 50 == pytest.approx(statement.mu**2 / 2.0)
+    assert statement.find("count").numbers["share"] == 0.01
+    drawn = statement.number("eps0") ** 2 / 8.0 * 50
+    assert drawn == pytest.approx(0.99 * statement.mu**2 / 2.0)
     assert statement.randomness == "operating system"
     assert "dp-accounting" in statement.accountant
     assert 0 < statement.sampling_delta < statement.delta
@@ -83,17 +78,17 @@ def test_entries_of_a_private_run():
 
 def test_no_bound_without_the_exponential_mechanism():
     # A seeded run keeps its figures, and says why they do not hold.
-    seeded = state(seeded=True)
+    seeded = state(random_state=1)
     assert (seeded.epsilon, seeded.randomness) == (state().epsilon, "seeded")
     assert "a seed was given" in seeded.reasons[0]
-    for changes in ({"paper": True}, {"epsilon": math.inf}):
+    for changes in ({"mechanism": "paper"}, {"epsilon": math.inf}):
         statement = state(**changes)
         assert statement.epsilon == statement.mu == math.inf
         assert statement.accountant == ""
-    assert "true sign" in state(paper=True).reasons[0]
-    assert len(state(paper=True, seeded=True).reasons) == 2
+    assert "true sign" in state(mechanism="paper").reasons[0]
+    assert len(state(**STATEMENTS["paper, seeded"]).reasons) == 2
     # Without randomness a seed changes nothing.
-    assert state(epsilon=math.inf, seeded=True) == state(epsilon=math.inf)
+    assert state(epsilon=math.inf, random_state=1) == state(epsilon=math.inf)
     assert state(epsilon=math.inf).randomness == "none"
 
 
@@ -120,22 +115,27 @@ def test_text_of_a_private_run_says_everything():
         assert words in text
     assert str(state()) == text
     assert "any one record were replaced by any other" in state(neighbors="replace-one").text()
-    assert "they were taken from the data" in state(classes_declared=False).text()
+    assert "they were taken from the data" in state(**STATEMENTS["classes from y"]).text()
     assert "taken from the data" not in text
     # e^30 would tell nobody anything.
     assert "e^epsilon times" in state(epsilon=30.0).text()
 
 
+def shown(value):
+    """Return the epsilon that a text tells."""
+    text = dataclasses.replace(STATE, epsilon=value, epsilon_requested=value).text()
+    return re.match(r"Differentially private with epsilon = (\S+) and", text)[1]
+
+
 @settings(max_examples=300)
 @given(value=st.floats(1e-12, 1e6))
 def test_shown_figures_are_never_smaller_than_true_ones(value):
-    shown = float(rounded_up(value))
-    assert value * (1 - 1e-11) <= shown <= value * 1.0011
+    assert value * (1 - 1e-11) <= float(shown(value)) <= value * 1.0011
 
 
 def test_shown_figures():
     values = {1.0: "1", 0.9999999999: "1", 0.1: "0.1", 0.30000000000000004: "0.3", 2.71801: "2.719"}
-    assert {value: rounded_up(value) for value in values} == values
+    assert {value: shown(value) for value in values} == values
 
 
 # --- Round trip and damage ---------------------------------------------------------------------
@@ -158,7 +158,7 @@ def test_json_is_strict_and_complete(statement):
     values = json.loads(statement.to_json(), parse_constant=refuse)
     names = [field.name for field in dataclasses.fields(PrivacyStatement)]
     assert sorted(values) == sorted(names)
-    assert [one["name"] for one in values["releases"]] == ["count", "vertices"]
+    assert [one["name"] for one in values["releases"]] == [one.name for one in statement.releases]
     assert values["is_private"] == statement.is_private
     assert (values["epsilon"] == "inf") == math.isinf(statement.epsilon)
 
@@ -250,7 +250,8 @@ def test_only_mappings_are_statements(values):
 
 
 def test_edges_and_scores_say_what_they_are():
-    edges = StatedRelease("edges", "noisy counts in the cells of a public grid", {"mu": 0.1})
+    words = "noisy counts in the cells of a public grid"
+    edges = STATE.releases[0]._replace(name="edges", words=words, numbers={"mu": 0.1})
     known = {"mechanism": "gaussian", "mu": 0.1, "releases": (edges,)}
     statement = dataclasses.replace(state(), about="edges", **known)
     for words in ("from the edges", "in the cells of a public grid (together 0.1-GDP)", "bounds"):
@@ -259,7 +260,7 @@ def test_edges_and_scores_say_what_they_are():
     score = dataclasses.replace(state(), about="score").text()
     assert "scored data" in score
     assert "the model's own training cost" in " ".join(score.split())
-    seeded = dataclasses.replace(state(seeded=True), about="edges")
+    seeded = dataclasses.replace(state(random_state=1), about="edges")
     assert "Treat these edges like the records that went in." in seeded.text()
 
 
@@ -268,5 +269,5 @@ def test_a_cost_is_the_statement_of_a_fit_before_there_is_one():
     assert [one.name for one in cost.releases] == ["count", "scales", "gradients", "calibration"]
     assert cost.number("share") == 0.01
     loop = privacy_cost(1.0, method="frank-wolfe", n_iter=50, fit_intercept=False, n_records=9)
-    assert loop.number("eps0") == pytest.approx(state(epsilon=1.0).number("eps0"))
+    assert loop.number("eps0") == pytest.approx(STATE.number("eps0") / math.sqrt(0.99))
     assert [one.name for one in loop.releases] == ["vertices"]
