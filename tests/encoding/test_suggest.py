@@ -1,22 +1,24 @@
 """Drafts of schemas: reasonable for a person to edit, and marked as not private."""
 
 import json
+import re
 import time
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dplasso import DataError
-from dplasso.encoding import files
-from dplasso.encoding.files import first_rows
-from dplasso.encoding.suggest import NOTE, guess_label, suggest_schema
+from cli.conftest import done, refused, run_command
+from dplasso import DataError, PublicEncoder
 from encoding.generated import write
 from schemas import Categories, Date, Hashed, Levels, Text, schema_of
 
+suggest = PublicEncoder.suggest
+
 
 def drafted(values, **table):
-    schema = suggest_schema(pa.table({"x": values} | table), None)
+    schema = suggest(pa.table({"x": values} | table))
     assert schema_of(schema.to_json()) == schema
     return schema.parts[0]
 
@@ -59,93 +61,99 @@ def test_pairs_that_everybody_knows_are_proposed_whole():
         ([1, 1], (0, 1)),
         (["0", "1"], (0, 1)),
     ):
-        schema = suggest_schema(pa.table({"x": found}), None)
+        schema = suggest(pa.table({"x": found}))
         assert schema.parts == (Categories("x", pair),)
         assert schema.confirm == ("",)
-    assert suggest_schema(pa.table({"x": ["maybe", "no"]}), None).confirm[0].startswith("these")
+    assert suggest(pa.table({"x": ["maybe", "no"]})).confirm[0].startswith("these")
 
 
 def test_dates():
     years = ["2019-01-05", "2024-12-31", None]
     table = pa.table({"x": pa.array(years)})
-    schema = suggest_schema(table, None)
+    schema = suggest(table)
     edges = tuple(range(2019, 2025))
     assert schema.parts == (Date("x", "year", edges), Date("x", "month"))
     assert schema.confirm[0].startswith("the range comes from the records")
     assert not schema.confirm[1]
-    assert suggest_schema(pa.table({"x": table["x"].cast(pa.date32())}), None) == schema
+    assert suggest(pa.table({"x": table["x"].cast(pa.date32())})) == schema
     short = [Date("x", take, format="%d.%m.%Y") for take in ("month", "weekday")]
-    assert suggest_schema(pa.table({"x": ["31.12.2024", "1.1.2024"]}), None).parts == (*short,)
+    assert suggest(pa.table({"x": ["31.12.2024", "1.1.2024"]})).parts == (*short,)
     # 6/12 may be in June or in December.
-    either = suggest_schema(pa.table({"x": ["6/12/2024", "1/2/2024"]}), None)
+    either = suggest(pa.table({"x": ["6/12/2024", "1/2/2024"]}))
     assert "which number is the month" in either.confirm[0]
 
 
 def test_codes_are_no_amounts():
     codes = [10115 + 7 * (k % 60) for k in range(120)]
-    assert suggest_schema(pa.table({"zip_code": codes}), None).parts == (Hashed(("zip_code",), 9),)
+    assert suggest(pa.table({"zip_code": codes})).parts == (Hashed(("zip_code",), 9),)
     with pytest.raises(DataError, match="no column of numbers, text, dates or bools"):
-        suggest_schema(pa.table({"visit id": codes[:60], "row": list(range(60))}), None)
+        suggest(pa.table({"visit id": codes[:60], "row": list(range(60))}))
 
 
-def test_the_likely_label():
-    table = pa.table({"x": [1.5, 2.5, 3.5], "when": ["a", "b", "c"], "back": ["no", "no", "yes"]})
-    assert guess_label(table) == "back"
-    assert guess_label(table.rename_columns(["x", "Target", "z"])) == "Target"
-    assert guess_label(table.select(["back"])) is None
-    many = pa.table({"y2": [0, 1] * 20, "x": [k / 7 for k in range(40)]})
-    assert guess_label(many) is None
+def test_the_likely_label(tmp_path):
+    def guess(**columns):
+        frame = pd.DataFrame(columns)
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        told = done("schema", "draft", tmp_path / "t.csv").stderr.splitlines()[0]
+        match = re.match("the draft takes '(.*)' as the label", told)
+        assert match or told.startswith("no column looks like the label")
+        return match and match[1]
+
+    x, when, back = [1.5, 2.5, 3.5], ["a", "b", "c"], ["no", "no", "yes"]
+    assert guess(x=x, when=when, back=back) == "back"
+    assert guess(x=x, Target=when, z=back) == "Target"
+    assert guess(back=back) is None
+    assert guess(y2=[0, 1] * 20, x=[k / 7 for k in range(40)]) is None
 
 
 def test_label_and_identifiers_are_left_out():
     ids = [f"id{k}" for k in range(100)]
     table = pa.table({"id": ids, "when": pa.array([0] * 100, pa.time32("s")), "a": [1] * 100,
                       "label": [0, 1] * 50})  # fmt: skip
-    schema = suggest_schema(table, None)
+    schema = suggest(table)
     assert schema.columns == ["a"]
     assert schema.label == "label"
-    assert schema.note == f"{NOTE} (left out: id, when)"
-    assert suggest_schema(table, "a").columns == ["label"]
+    assert schema.note.startswith("this draft is not private: its columns")
+    assert schema.note.endswith(" (left out: id, when)")
+    assert suggest(table, "a").columns == ["label"]
     with pytest.raises(DataError, match="no column 'y'; there are"):
-        suggest_schema(table, "y")
+        suggest(table, "y")
     with pytest.raises(DataError, match="no column of numbers, text, dates"):
-        suggest_schema(table.select(["id", "label"]), None)
+        suggest(table.select(["id", "label"]))
 
 
 def test_very_many_columns_take_seconds(tmp_path):
     """Each column is found by its name at once: 20,000 took 25 seconds on their own."""
-    path, n = tmp_path / "wide.csv", 20_000
-    rows = [[str(k / 7 + row) for k in range(n)] for row in range(3)]
-    rows.insert(0, [f"c{k}" for k in range(n)])
-    path.write_text("".join(",".join(row) + "\n" for row in rows))
-    told, began = [], time.process_time()
-    table = first_rows(path, progress=lambda *done: told.append(done))
-    assert time.process_time() - began < 8.0
-    assert table.shape == (3, n)
-    assert told == [(3, 419)]
-    some = suggest_schema(table.select(range(250)), None, lambda *done: told.append(done))
-    assert len(some.parts) == 250
-    assert told[1:] == [(0, 250), (100, 250), (200, 250)]
+    names = ",".join(f"c{k}" for k in range(20_000))
+    (tmp_path / "wide.csv").write_text(f"{names}\n" + ("0.5" + "," * 19_999 + "\n") * 3)
+    began = time.process_time()
+    assert [part["column"] for part in drafted_of(tmp_path / "wide.csv")["parts"]] == ["c0"]
+    assert time.process_time() - began < 10.0
+
+
+def drafted_of(path, *options):
+    return json.loads(done("schema", "draft", path, *options).stdout)
 
 
 def test_a_table_of_many_columns_is_looked_at_in_fewer_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_DRAFT_FIELDS", 20)
+    monkeypatch.setattr("dplasso.encoding.files._DRAFT_FIELDS", 20)
     path = tmp_path / "t.jsonl"
     rows = [{"a": None if k < 4 else k / 2, "b": str(k), "c": k / 4} for k in range(9)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    for most, n_rows in ((None, 6), (2, 2), (99, 9)):
-        table = first_rows(path, most)
-        assert table.to_pylist() == rows[:n_rows]
+    for options, n_rows in (((), 6), (("--rows", 2), 2), (("--rows", 99), 9)):
+        b = next(part for part in drafted_of(path, *options)["parts"] if part["column"] == "b")
+        assert b["categories"] == [*range(n_rows)]
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".csv"])
 def test_the_first_rows(tmp_path, suffix):
     table = pa.table({"a": ["x", None, "z"], "y": [0, 1, 0]})
-    found = first_rows(write(tmp_path / f"t{suffix}", table), 2)
-    assert found.column("a").to_pylist() == ["x", "" if suffix == ".csv" else None]
-    assert found.column_names == ["a", "y"]
-    with pytest.raises(DataError, match="is not a table; draft"):
-        first_rows(write(tmp_path / "t.parquet", table).rename(tmp_path / "t.svm"), 2)
+    path = write(tmp_path / f"t{suffix}", table)
+    assert [drafted_of(path, "--rows", n)["parts"][0]["categories"] for n in (2, 3)] == [
+        ["x"],
+        ["x", "z"],
+    ]
+    path.rename(tmp_path / "t.svm")
+    refused(run_command("schema", "draft", tmp_path / "t.svm"), "is not a table; draft")
     (tmp_path / "empty.csv").write_text("a,y\n")
-    with pytest.raises(DataError, match="has no records"):
-        first_rows(tmp_path / "empty.csv", 2)
+    refused(run_command("schema", "draft", tmp_path / "empty.csv"), "has no records")
