@@ -17,8 +17,8 @@ from dplasso import (
     PublicEncoder,
     private_quantiles,
 )
+from dplasso.checkpoint import fit_with_checkpoints, read_checkpoint, resume_fit
 from dplasso.checkpoint import session as checkpoint
-from dplasso.checkpoint.session import fit_with_checkpoints, read_checkpoint, resume_fit
 from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import Schema
 from dplasso.errors import CheckpointError

@@ -11,13 +11,12 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso import DPFrankWolfeClassifier, DPLassoClassifier, DPLogisticRegression
+from dplasso.checkpoint import fit_with_checkpoints, read_checkpoint, resume_fit
 from dplasso.checkpoint import session as module
-from dplasso.checkpoint.session import fit_with_checkpoints, read_checkpoint, resume_fit
 from dplasso.errors import CheckpointError
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.files.disk import claim
 from dplasso.fit.run import Hooks
-from dplasso.phases.released import Released
 
 STEPS = 60
 
@@ -142,7 +141,7 @@ def test_a_checkpoint_holds_nothing_of_the_data_but_the_transcript(path, monkeyp
         chosen = type(taken.transcript_)(np.array([3]), np.array([1], dtype=np.int8))
         (entry,) = stored.released.entries
         drawn = replace(entry.release, vertex=chosen.vertex, sign=chosen.sign)
-        released = Released((replace(entry, release=drawn),))
+        released = replace(stored.released, entries=(replace(entry, release=drawn),))
         module.write_checkpoint(replace(stored, released=released), path)
         contents.append(path.read_bytes())
     assert contents[0] == contents[1]

@@ -6,10 +6,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dplasso.gradient_descent.energies import scale_exponents_of, shrinking
-from dplasso.phases.releases import Descended
 from estimators import kinds
 from estimators.kinds import make, outputs
+from fit.cases import releases
 from gradient_descent.reference import factor
 
 D = 30
@@ -46,18 +45,18 @@ def fitted(sort):
     return make(kind, **options).fit(*strong(sort))
 
 
-def energies_of(model):
-    """Return the released energies of the columns that the model looks at."""
-    released = model.model_.released
-    kept = released.kept_columns
-    return released.energies[kept] if kept.size else released.energies
+def halved(model):
+    """Return how often the entries of each column are halved."""
+    exponents = -np.log2(model.column_scale_)
+    assert (exponents == exponents.astype(int)).all()
+    return exponents.astype(np.int8)
 
 
 @each_sort
 def test_margins_are_those_of_the_rows_that_were_trained_on(sort):
     """Of a short list or a refit, by their own columns alone: halved, then made unit rows."""
     model, (X, _) = fitted(sort), strong(sort)
-    scale_exponents = scale_exponents_of(energies_of(model))
+    scale_exponents = halved(model)
     assert scale_exponents.any()
     listed = "short" in sort or "refit" in sort
     kept = model.model_.linear.columns if listed else np.arange(D)
@@ -65,7 +64,11 @@ def test_margins_are_those_of_the_rows_that_were_trained_on(sort):
     assert kept.size == 4 or "short" not in sort
     bound, constant = None, 0.0 if "no intercept" in sort else 0.1
     if "as they are" in sort:
-        bound = 2.0 * shrinking(energies_of(model))
+        # By what part of the length of rows is left.
+        held = releases(model)
+        energies = held["scales-energies"].astype(float)
+        energies = energies[held["cut-columns"]] if listed else energies
+        bound = 2.0 * math.sqrt(energies @ model.column_scale_**2 / energies.sum())
     rows = X[:200, kept].tolist()
     own = np.array([factor(row, constant, bound, scale_exponents) for row in rows])
     weights = model.coef_ if isinstance(model.coef_, np.ndarray) else model.coef_.toarray()
@@ -82,7 +85,7 @@ def test_margins_are_those_of_the_rows_that_were_trained_on(sort):
 @each_sort
 def test_each_weight_has_the_error_of_its_column(sort):
     model = fitted(sort)
-    errors, scale_exponents = model.coef_standard_error_, scale_exponents_of(energies_of(model))
+    errors, scale_exponents = model.coef_standard_error_, halved(model)
     columns = model.model_.linear.columns
     assert errors.shape == scale_exponents.shape
     if sort == "not private":
@@ -103,7 +106,7 @@ def test_each_weight_has_the_error_of_its_column(sort):
 def test_the_number_of_gradients_is_that_which_was_taken():
     X, y = strong("dense")
     model = fitted("dense")
-    assert model.n_iter_ == model.model_.released.last(Descended).n_steps
+    assert model.n_iter_ == releases(model)["gradients-n_steps"]
     assert 50 <= model.n_iter_ <= model.privacy_.steps == 400
     few = make("logistic", epsilon=1.0, classes=["no", "yes"]).fit(X[:150], y[:150])
     assert few.n_iter_ == 50

@@ -1,5 +1,8 @@
 """Records for fits that choose their own settings, and how two such fits compare."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import numpy as np
 import scipy.sparse as sp
 from evidence.matrices import matrix_source
@@ -32,6 +35,15 @@ def four_classes():
 
 def fitted(data, **options):
     return DPLassoClassifier(**({"epsilon": 20.0, "random_state": 7} | options)).fit(*data)
+
+
+def releases(model, *, last=True):
+    """Return the releases in a model file, `kind-field` to array; of a kind the last or first."""
+    with TemporaryDirectory() as folder:
+        model.save(path := Path(folder) / "m.npz")
+        with np.load(path) as file:
+            names = sorted(file.files, reverse=not last)
+            return {name[3:]: file[name] for name in names if name[:2].isdigit()}
 
 
 def same_model(one, other):

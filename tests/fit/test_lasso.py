@@ -9,8 +9,7 @@ from dplasso import DPLasso, DPLassoClassifier, load, privacy_cost, weakest_asso
 from dplasso.cluster import InProcessEngine
 from dplasso.fit import lasso
 from dplasso.phases import count
-from dplasso.phases.releases import Counted, Drawn, Kept, RowSize
-from fit.cases import fitted, other_forms, records, same_model
+from fit.cases import fitted, other_forms, records, releases, same_model
 from recorded_fits import short_runs
 
 
@@ -26,7 +25,7 @@ def drawing(monkeypatch):
 
 
 def kept_columns(model):
-    return model.model_.released.kept_columns.tolist()
+    return releases(model).get("cut-columns", np.zeros(0)).tolist()
 
 
 def test_few_columns_are_all_refitted():
@@ -44,8 +43,9 @@ def test_it_draws_what_tells_the_label_and_refits_it(data):
     assert model.score(*records(seed=4)) > 0.8
     assert abs(model.n_records_ - 700) < 100
     # Every column weighs 0.8 / sqrt(T): radius times 2 / (t0 + T).
-    drawn = model.model_.released.last(Drawn)
-    assert drawn.radius * 2 / (15 + drawn.late_start) == pytest.approx(0.8 / math.sqrt(15))
+    held = releases(model)
+    radius, late_start = held["vertices-radius"], held["vertices-late_start"]
+    assert radius * 2 / (15 + late_start) == pytest.approx(0.8 / math.sqrt(15))
 
 
 def test_it_keeps_what_tells_the_label(data, tmp_path):
@@ -79,7 +79,7 @@ def test_no_more_are_kept_than_is_known_before_anything_is_spent(monkeypatch, da
     monkeypatch.setattr(lasso, "MOST_COLUMNS", 5)
     monkeypatch.setattr(lasso, "MOST_KEPT", 30)
     model = fitted(data)
-    assert model.model_.released.last(Kept).columns.size == model.coef_.nnz == 30
+    assert len(kept_columns(model)) == model.coef_.nnz == 30
 
 
 @pytest.mark.parametrize("share", [0.05, 0.9])
@@ -90,9 +90,8 @@ def test_rows_are_drawn_from_where_most_of_them_are_long(share):
     X = (np.where(rng.random(2_000) < share, 0.7, 5 / 3_000)[:, None] > X).astype(np.float32)
     model = DPLassoClassifier(1.0, classes=[0, 1], random_state=0).fit(X, rng.integers(0, 2, 2_000))
     assert hasattr(model, "transcript_") == (share > 0.5)
-    measured = model.model_.released.last(RowSize)
     # Short rows are far below the limit, and long ones beyond twice that. Noise has .01.
-    assert measured.part == pytest.approx(share, abs=0.06)
+    assert releases(model)["rows-part"] == pytest.approx(share, abs=0.06)
     assert "lengths of rows" in model.privacy_.find("rows").words
 
 
@@ -127,8 +126,9 @@ def test_counts_are_noisy(n_classes):
     X, exact = np.eye(n_classes)[y], np.bincount(y)
     with short_runs():
         fits = [DPLassoClassifier(1.0, random_state=k).fit(X, y) for k in range(15)]
-    found = [one.model_.released.last(Counted) for one in fits]
-    counts, deviation = np.array([one.counts for one in found]), found[0].deviation
+    found = [releases(one) for one in fits]
+    counts = np.array([one["count-counts"] for one in found])
+    deviation = found[0]["count-deviation"]
     assert deviation > 30
     assert not (counts == exact).any()
     # Of at most 60 draws, by more than five standard deviations: false alarm 3e-6.

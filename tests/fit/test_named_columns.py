@@ -8,7 +8,7 @@ import dplasso
 from dplasso import DPLinearRegression, DPLogisticRegression, Geometry, Ledger, PublicEncoder
 from dplasso.cluster import InProcessEngine
 from dplasso.ledger import create_ledger
-from dplasso.phases.moments import NamedSums
+from fit.cases import releases
 
 INF = float("inf")
 D, BOUNDS = 400, (-6.0, 6.0)
@@ -46,7 +46,7 @@ def test_without_noise_the_residual_is_projected_on_what_public_rows_leave():
     # Without privacy, among few columns alone.
     X, public = X[:, :300], PUBLIC[:, :300]
     model = fitted(data=(X, y), row_norm=20.0, public_rows=public)
-    sums, table = model.model_.released.last(NamedSums), model.inference_
+    held, table = releases(model), model.inference_
     residual = np.clip(y, *BOUNDS) - model.predict(X)
     for k, place in enumerate((0, 1)):
         # Slow and obvious: ridge regression with a penalty of one row's energy for each column.
@@ -61,8 +61,8 @@ def test_without_noise_the_residual_is_projected_on_what_public_rows_leave():
         z = z - (X[:, others] - public[:, others].mean(axis=0)) @ weights
         z = np.clip(z, -np.abs(left).max(), np.abs(left).max())
         curvature = z @ np.clip(X[:, place], None, np.abs(PUBLIC[:, place]).max())
-        assert sums.sums[1, k] == pytest.approx(curvature, rel=1e-4)
-        start = 6.0 * sums.start[k]
+        assert held["named-sums"][1, k] == pytest.approx(curvature, rel=1e-4)
+        start = 6.0 * held["named-start"][k]
         assert table.coef[k] == pytest.approx(start + residual @ z / curvature, rel=1e-4)
         squares = ((residual * z) ** 2).sum() * (1.0 + len(X) / len(PUBLIC))
         assert table.sampling_error[k] == pytest.approx(np.sqrt(squares) / curvature, rel=1e-4)
@@ -102,21 +102,18 @@ def test_the_table_names_columns_and_what_it_adjusts_for(tmp_path):
 
 
 def test_more_columns_share_the_budget_and_other_shares_are_a_setting():
-    alone, both = (
-        fitted(1.0, infer=named, random_state=0).model_.released.last(NamedSums)
-        for named in ([0], [0, 1])
+    alone, both, more = (
+        releases(fitted(1.0, infer=named, random_state=0))["named-deviations"][:, 0]
+        for named in ([0], [0, 1], {"columns": [0], "share": 0.8})
     )
-    assert both.deviations[:, 0] == pytest.approx(2**0.5 * alone.deviations[:, 0], rel=1e-6)
-    more = fitted(1.0, infer={"columns": [0], "share": 0.8}, random_state=0)
-    deviations = more.model_.released.last(NamedSums).deviations[:, 0]
-    assert deviations == pytest.approx(0.625**0.5 * alone.deviations[:, 0], rel=1e-6)
+    assert both == pytest.approx(2**0.5 * alone, rel=1e-6)
+    assert more == pytest.approx(0.625**0.5 * alone, rel=1e-6)
 
 
 def test_labels_alone_need_no_noise_in_the_curvature():
     X, y = records()
     model = fitted(1.0, data=(X, y), neighbors="label", public_rows=X)
-    sums = model.model_.released.last(NamedSums)
-    assert ((sums.deviations > 0.0).all(axis=1) == [True, False, True]).all()
+    assert ((releases(model)["named-deviations"] > 0.0).all(axis=1) == [True, False, True]).all()
 
 
 EMPTY = ["job (unknown)", "job (missing)"]

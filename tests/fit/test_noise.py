@@ -19,7 +19,6 @@ from dplasso.estimators.fitting import method_of
 from dplasso.fit import run
 from dplasso.fit.method import LEAST_SIGNAL
 from dplasso.ledger import create_ledger
-from dplasso.model.linear import MatchedPrior
 from dplasso.phases import count
 from fit.cases import fitted, records
 
@@ -76,7 +75,7 @@ def test_several_classes_need_more_records(recwarn):
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLassoClassifier])
 def test_without_privacy_or_with_a_prior_nothing_is_said(kind, recwarn):
     kind(math.inf).fit(X, Y)
-    kind(0.1, prior=MatchedPrior(np.ones((1, 900)), np.zeros(1), "p")).fit(X, Y % 2)
+    kind(0.1, prior=np.ones(900)).fit(X, Y % 2)
     assert not [one for one in recwarn if one.category is NoiseWarning]
 
 

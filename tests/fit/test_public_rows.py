@@ -29,8 +29,8 @@ from dplasso.data.store import open_store, write_store
 from dplasso.encoding.hashed import Hashed
 from dplasso.encoding.schema import Schema
 from dplasso.ledger import create_ledger
-from dplasso.phases.releases import Kept, Mixed
 from dplasso.runtime import progress
+from fit.cases import releases
 
 N, D = 1500, 60
 
@@ -97,9 +97,8 @@ def test_a_cut_keeps_the_columns_that_are_long_in_public_rows():
     energies, long = np.full(D, 1e-20, dtype=np.float32), np.arange(30, 45)
     energies[long] = 1.0
     geometry = replace(GEOMETRY, column_energies=energies)
-    released = model(max_weights=3, public_rows=geometry).fit(X, Y).model_.released
-    cuts = [entry.release.columns for entry in released.entries if isinstance(entry.release, Kept)]
-    np.testing.assert_array_equal(cuts[0], long)
+    fitted = model(max_weights=3, public_rows=geometry).fit(X, Y)
+    np.testing.assert_array_equal(releases(fitted, last=False)["cut-columns"], long)
 
 
 def test_rows_geometry_and_file_are_one(tmp_path):
@@ -133,7 +132,7 @@ def test_a_store_is_read_as_the_matrix_is(tmp_path):
 
 def test_the_model_is_one_of_the_original_columns(tmp_path):
     fitted = model().fit(X, Y)
-    assert fitted.model_.released.last(Mixed).n_directions > 0
+    assert releases(fitted)["mix-n_directions"] > 0
     assert fitted.coef_.shape == (1, D)
     error = fitted.coef_standard_error_
     assert error.shape == (D,)
@@ -177,7 +176,7 @@ def test_standard_errors_are_those_of_repeated_fits():
 def test_every_target_and_option(fitted, shape):
     found = fitted()
     assert found.coef_.shape == shape
-    assert found.model_.released.last(Mixed).n_directions > 0
+    assert releases(found)["mix-n_directions"] > 0
 
 
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLassoClassifier])
@@ -193,7 +192,7 @@ def test_without_privacy_they_are_not_needed(kind):
 def test_of_many_records_they_are_left_out():
     rows, labels = sp.vstack([X] * 20).tocsr(), np.tile(Y, 20)
     fitted = model(20.0).fit(rows, labels)
-    assert fitted.model_.released.mix is None
+    assert "mix-n_directions" not in releases(fitted)
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
@@ -209,10 +208,11 @@ def test_rows_of_another_kind_are_left_out(epsilon):
         fits = [
             model(epsilon, public_rows=given, random_state=s).fit(private, labels) for s in range(3)
         ]
-        found[name] = [fitted.model_.released.last(Mixed) for fitted in fits]
-    assert all(one.n_directions > 0 and one.overlap > 0.6 for one in found["same"])
-    assert np.mean([one.overlap for one in found["other"]]) < 0.3
-    assert sum(one.n_directions == 0 for one in found["other"]) >= (2 if epsilon < 1.0 else 3)
+        held = [releases(fitted) for fitted in fits]
+        found[name] = [(one["mix-n_directions"], one["mix-overlap"]) for one in held]
+    assert all(directions > 0 and overlap > 0.6 for directions, overlap in found["same"])
+    assert np.mean([overlap for _, overlap in found["other"]]) < 0.3
+    assert sum(directions == 0 for directions, _ in found["other"]) >= (2 if epsilon < 1.0 else 3)
 
 
 def test_the_statement_names_them():

@@ -10,10 +10,9 @@ import sklearn
 
 from dplasso import DPFrankWolfeClassifier, DPLasso, DPLassoClassifier, DPLogisticRegression, load
 from dplasso.errors import DataError
-from dplasso.phases.releases import Counted
 from dplasso.privacy import wording
 from estimators.kinds import REGRESSIONS, each_kind, make, numbers, stored
-from fit.cases import records
+from fit.cases import records, releases
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +101,7 @@ def test_weighted_counts_move_by_no_more_than_their_sensitivity(neighbors, bound
         targets, weights = y.copy(), np.full(400, 0.5)
         targets[4], weights[4] = target, weight
         model = kind(5.0, random_state=0, neighbors=neighbors, **own)
-        return model.fit(X, targets, sample_weight=weights).model_.released.last(Counted).counts
+        return releases(model.fit(X, targets, sample_weight=weights))["count-counts"]
 
     far = ends if bounds is None else (*ends, 33.3, -1e300, 1e300)
     given = [counts(target, weight) for target in far for weight in (0.0, 0.3, 1.0, 9.0)]

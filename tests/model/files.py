@@ -1,63 +1,40 @@
-"""Models made by hand, and what the tests of model files share."""
+"""Small models, and their files as docs/model-file.md describes them: read and changed by numpy."""
 
+import io
 import json
-import math
+import zipfile
+from dataclasses import replace
+from functools import cache
+from hashlib import sha256
+from math import inf
 
 import numpy as np
 
-from dplasso.model import Model
-from dplasso.phases.released import Entry, Released
-from dplasso.phases.releases import Drawn
-from dplasso.privacy.budget import Draws, build_budget
-from dplasso.privacy.statement import StatedRelease, make_statement
+from dplasso import DPFrankWolfeClassifier
 
 STEPS = 6
 N_FEATURES = 4
 
 
-def vertices(vertex, sign, **changes):
-    """Return the release of these vertices."""
-    public = {"n_features": N_FEATURES, "radius": 10.0, "late_start": 0, "constant": 1.0}
-    public |= {"offset": np.zeros(1)} | changes
-    drawn = Drawn(np.asarray(vertex, np.int64), np.asarray(sign, np.int8), **public)
-    return Released((Entry(1.0, drawn),))
+@cache
+def _fitted(epsilon, seed, n_iter):
+    # Nothing is counted: the vertices are all that is released.
+    given = {"l1_radius": 10.0, "fit_intercept": False, "n_records": N_FEATURES}
+    model = DPFrankWolfeClassifier(epsilon, n_iter=n_iter, random_state=seed, **given)
+    return model.fit(np.eye(N_FEATURES), [0, 1, 0, 1]).model_
 
 
 def fitted(*, private=True, seeded=False, classes=(0, 1), params=None, names=None, n_iter=STEPS):
-    epsilon = 1.0 if private else math.inf
-    known = {"epsilon": epsilon, "delta": 1e-6, "n_iter": n_iter}
-    stated = [StatedRelease("vertices", "steps", {"feature_bound": 1.0, "residual_bound": 0.5})]
-    rng = np.random.default_rng(7)
-    return Model(
-        params={
-            "epsilon": epsilon,
-            "delta": 1e-6,
-            "l1_radius": 10.0,
-            "feature_bound": 1.0,
-            "n_iter": n_iter,
-            "fit_intercept": True,
-            "classes": None,
-            "mechanism": "exponential",
-            "drift_tol": 1e-3,
-            "random_state": 12345 if seeded else None,
-        }
-        | (params or {}),
-        released=vertices(
-            rng.integers(0, N_FEATURES + 1, n_iter), rng.choice(np.array([-1, 1]), n_iter)
-        ),
-        statement=make_statement(
-            build_budget(Draws(vertices=n_iter), **known),
-            stated,
-            seeded=seeded,
-            classes_declared=True,
-        ),
+    model = _fitted(1.0 if private else inf, 12345 if seeded else None, n_iter)
+    return replace(
+        model,
+        params=model.params | (params or {}),
         classes=np.asarray(classes),
-        n_features=N_FEATURES,
         feature_names=None if names is None else np.array(names, dtype=object),
     )
 
 
-def same(one: Model, other: Model) -> bool:
+def same(one, other):
     """Compare everything a file holds, types included."""
 
     def told(model):
@@ -72,3 +49,58 @@ def same(one: Model, other: Model) -> bool:
 def header_of(path):
     with np.load(path, allow_pickle=False) as file:
         return json.loads(file["header"].tobytes())
+
+
+def npy(array, **options):
+    buffer = io.BytesIO()
+    np.save(buffer, np.asarray(array), **options)
+    return buffer.getvalue()
+
+
+def parts_of(path):
+    """Return the members of a file by name, but for the checksum."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name.removesuffix(".npy"): archive.read(name) for name in archive.namelist()}
+    return {name: content for name, content in parts.items() if name != "sha256"}
+
+
+def write_parts(path, parts, compression=zipfile.ZIP_STORED):
+    """Write members with a checksum that fits."""
+    lines = (f"{name} {len(parts[name])}\n".encode() + parts[name] for name in sorted(parts))
+    digest = np.frombuffer(sha256(b"".join(lines)).digest(), dtype=np.uint8)
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in {**parts, "sha256": npy(digest)}.items():
+            archive.writestr(f"{name}.npy", content)
+
+
+def rewrite(path, change=None, *, compression=zipfile.ZIP_STORED, **members):
+    """Write a file anew with a changed header or members; None leaves a member out."""
+    header = header_of(path)
+    if change is not None:
+        change(header)
+    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    parts = parts_of(path) | {"header": npy(text)}
+    for name, value in members.items():
+        parts[name] = value if value is None or isinstance(value, bytes) else npy(value)
+    kept = {name: content for name, content in parts.items() if content is not None}
+    write_parts(path, kept, compression)
+
+
+def release_again(path, *releases, share=0.1):
+    """Give a file other releases: pairs of a kind and its fields, or None."""
+    old = {name: None for name in parts_of(path) if name[:2].isdigit()}
+    new = {
+        f"{place:02}-{release[0]}-{name}": np.asarray(value)
+        for place, release in enumerate(releases)
+        if release is not None
+        for name, value in release[1].items()
+    }
+    rewrite(path, shares=np.full(len(releases), share), **old | new)
+
+
+def vertices(vertex, sign=1, **changes):
+    """Return a release of vertices."""
+    vertex = np.array(vertex, dtype=np.int64)
+    public = {"radius": 10.0, "late_start": 0, "constant": 0.5, "offset": np.zeros(1)}
+    public |= {"sign": np.full(vertex.shape, sign, dtype=np.int8), "n_features": N_FEATURES}
+    return "vertices", {"vertex": vertex} | public | changes

@@ -23,7 +23,6 @@ from dplasso import (
     DPLinearRegression,
     DPLogisticRegression,
 )
-from dplasso.cli.output import NOT_FOR_RELEASE
 from dplasso.privacy import release as door_module
 from dplasso.privacy.release import Door
 from dplasso.report.page import report_section
@@ -171,7 +170,7 @@ def test_what_fit_prints_is_the_same_or_marked(method, tmp_path, monkeypatch):
         # The names of what is the curator's are public, and so is what is left without it.
         for marked in report["not_for_release"]:
             assert report.pop(marked) is not None
-        public, mark, private = text.stdout.partition(NOT_FOR_RELEASE)
+        public, mark, private = text.stdout.partition("For the curator only. Do not release:")
         assert mark
         assert all(f"\n{told} " in private for told in ("data", "test", "seconds"))
         found.append((public, report, (folder / "m.npz").read_bytes()))

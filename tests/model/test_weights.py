@@ -1,7 +1,5 @@
 """The tables of weights: where noise alone could have picked one, and corrections of a prior."""
 
-import json
-import zipfile
 from math import comb
 
 import numpy as np
@@ -10,9 +8,29 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso import DPLassoClassifier, DPLogisticRegression, ModelFileError, load
-from dplasso.model.linear import ARRAYS, MatchedPrior
-from dplasso.model.weights import Weights, count_of, steps_beyond_chance, weights_of
-from dplasso.report.page import model_facts, report_section
+from dplasso.model import write_model
+from dplasso.report.page import report_section
+from fit.cases import releases
+from model.files import fitted, header_of, release_again, rewrite, vertices
+
+
+def of_vertices(path, vertex, n_features):
+    """Return a model of these vertices, without a constant column."""
+    write_model(fitted(), path)
+    release_again(path, vertices(vertex, constant=0.0, n_features=n_features))
+    rewrite(path, lambda header: header.update(n_features=n_features))
+    return load(path)
+
+
+def clear_from(n_steps, n_features, path):
+    """Return the least number of steps, of so many, from which a weight is clear."""
+    for count in range(1, n_steps + 1):
+        # The other steps are shared out.
+        others = 1 + np.arange(n_steps - count) % (n_features - 1)
+        (row, *_) = of_vertices(path, [*[0] * count, *others], n_features).weights().rows()
+        if row["clear"]:
+            return count
+    return n_steps + 1
 
 
 def reference(n_steps, n_vertices):
@@ -25,33 +43,41 @@ def reference(n_steps, n_vertices):
     return n_steps + 1
 
 
-@pytest.mark.parametrize("n_steps", [1, 2, 10, 100, 400])
-@pytest.mark.parametrize("n_vertices", [2, 6, 80, 10**4, 10**9])
-def test_it_is_the_union_bound(n_steps, n_vertices):
-    assert steps_beyond_chance(n_steps, n_vertices) == reference(n_steps, n_vertices)
+@pytest.mark.parametrize("n_steps", [1, 2, 10, 100])
+@pytest.mark.parametrize("n_features", [2, 3, 40, 5 * 10**8])
+def test_it_is_the_union_bound(n_steps, n_features, tmp_path):
+    assert clear_from(n_steps, n_features, tmp_path / "m.npz") == reference(n_steps, 2 * n_features)
 
 
-def test_uniform_draws_are_rarely_called_clear():
+def test_uniform_draws_are_rarely_called_clear(tmp_path):
     """Of 2,000 runs 5 % may be: more than 120 of them have a chance of 2 % at exactly 5 %."""
     rng = np.random.default_rng(0)
     runs = [np.bincount(rng.integers(0, 80, 60), minlength=80).max() for _ in range(2_000)]
-    clear = steps_beyond_chance(60, 80)
+    clear = clear_from(60, 40, tmp_path / "m.npz")
     assert (np.array(runs) >= clear).sum() <= 120
     # One less would be too few: the mark is not merely shy.
     assert (np.array(runs) >= clear - 1).sum() > 120
 
 
-def test_a_model_without_weights_is_an_empty_table():
-    nothing = Weights(np.zeros(0, dtype=np.int64), np.zeros(0))
+def test_a_model_without_weights_is_an_empty_table(tmp_path):
+    # All vertices are of the constant column.
+    path = tmp_path / "m.npz"
+    write_model(fitted(), path)
+    release_again(path, vertices([4, 4]))
+    nothing = load(path).weights()
     assert nothing.to_pandas().empty
     assert (len(nothing), nothing.rows(), repr(nothing)) == (0, [], "(no column has a weight)")
 
 
-def test_a_data_frame_of_weights_names_its_columns():
-    table = Weights(np.array([3, 1]), np.array([0.5, -2.0]), np.array(["a", "b"], dtype=object))
-    assert list(table) == [("a", 0.5), ("b", -2.0)]
+def test_a_data_frame_of_weights_names_its_columns(tmp_path):
+    path = tmp_path / "m.npz"
+    write_model(fitted(names=["a", "b", "c", "d"]), path)
+    release_again(path, vertices([0, 1], np.array([1, -1], np.int8), late_start=0))
+    # Steps of 2/3 and 2/4 of the radius: the second halves the first.
+    table = load(path).weights()
+    assert list(table) == [("a", pytest.approx(10 / 3)), ("b", -5.0)]
     frame = pd.DataFrame(table.top(5))
-    assert frame.to_dict("list") == {"name": ["b", "a"], "weight": [-2.0, 0.5]}
+    assert frame.to_dict("list") == {"name": ["b", "a"], "weight": [-5.0, table["a"]]}
 
 
 RNG = np.random.default_rng(2)
@@ -74,18 +100,24 @@ def test_a_file_holds_a_prior_of_several_classes_with_its_errors(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("entry", "members", "words"),
     [
-        ({"weights": DENSE * np.nan}, "NaN or infinity"),
-        ({"intercept": np.array([np.inf])}, "NaN or infinity"),
-        ({"standard_error": DENSE * np.inf}, "NaN or infinity"),
-        ({"intercept": np.zeros(2)}, "do not fit together"),
-        ({"standard_error": np.zeros((1, 29))}, "do not fit its weights"),
+        ({}, {"prior_weight": np.full(30, np.nan)}, "NaN or infinity"),
+        ({"intercept": [1e999]}, {}, "NaN or infinity"),
+        ({}, {"prior_error": np.full(30, np.inf)}, "NaN or infinity"),
+        ({"intercept": [0.0, 0.0]}, {}, "do not fit together"),
+        ({}, {"prior_error": np.zeros(29)}, "reshape"),
+        # Another number, or a weight in another place, is another prior.
+        ({}, {"prior_weight": np.ones(30)}, "damaged"),
+        ({}, {"prior_place": np.ones(30, np.int64)}, "damaged"),
     ],
 )
-def test_numbers_that_are_no_model_are_refused(changes, words):
-    with pytest.raises(ValueError, match=words):
-        MatchedPrior(**{"weights": DENSE, "intercept": np.zeros(1), "source": "x"} | changes)
+def test_a_file_whose_prior_was_exchanged_is_damaged(entry, members, words, tmp_path):
+    path = tmp_path / "m.npz"
+    DPLogisticRegression(random_state=0, prior=DENSE).fit(X, Y).save(path)
+    rewrite(path, lambda header: header["prior"].update(entry), **members)
+    with pytest.raises(ModelFileError, match=words):
+        load(path)
 
 
 @pytest.fixture(scope="module", params=["logistic", "lasso", "lasso, all columns", "short list"])
@@ -106,8 +138,7 @@ def test_a_saved_model_predicts_the_same_and_knows_where_it_started(model, tmp_p
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
     assert again.privacy_.prior == model.privacy_.prior
     assert again.model_.prior.digest == model.model_.prior.digest == again.prior.digest
-    with zipfile.ZipFile(tmp_path / "m.npz") as archive:
-        header = json.loads(bytes(np.load(archive.open("header.npy"))))
+    header = header_of(tmp_path / "m.npz")
     assert not {"prior", "public_data", "prior_standard_error"} & header["params"].keys()
     assert header["prior"]["source"] in header["privacy"]["prior"]
 
@@ -119,17 +150,18 @@ def test_a_loaded_model_fits_again_from_the_same_prior(model, tmp_path):
 
 
 def test_the_table_lists_what_was_corrected_and_what_came_of_it(model):
-    table, coefficients = weights_of(model.model_), np.asarray(model.coef_)
+    table, coefficients = model.weights(), np.asarray(model.coef_)
     released = model.model_.linear.coefficients
     corrections = released if isinstance(released, np.ndarray) else released.toarray()
     assert table.columns.tolist() == np.flatnonzero(corrections[0]).tolist()
     np.testing.assert_array_equal(table.correction, corrections[0, table.columns])
     np.testing.assert_array_equal(table.values, coefficients[0, table.columns])
-    told = f"{len(table):,} corrections to the public model"
-    assert count_of(table) == told == model_facts(model.model_, table)["weights"]
+    started = releases(model)["calibration-prior_slope"] * model.model_.prior.weights[0]
+    np.testing.assert_allclose(table.values - table.correction, started[table.columns], atol=1e-9)
     assert all({"weight", "correction"} <= row.keys() for row in table.top(3).rows())
     assert "correction" in repr(table)
     page = report_section(model.model_)
+    assert f"{len(table):,} corrections to the public model" in page
     assert "starts from" in page
     assert "corrected by" in page
 
@@ -138,21 +170,7 @@ def test_without_a_prior_nothing_is_said_of_one(tmp_path):
     model = DPLogisticRegression(random_state=0).fit(X, Y)
     assert model.privacy_.prior == ""
     assert "starts from" not in model.privacy_.text()
-    assert "correction" not in weights_of(model.model_).rows()[0]
+    assert "correction" not in model.weights().rows()[0]
     model.save(tmp_path / "m.npz")
-    with zipfile.ZipFile(tmp_path / "m.npz") as archive:
-        assert not {f"{name}.npy" for name in ARRAYS} & set(archive.namelist())
-
-
-def test_a_file_whose_prior_was_exchanged_is_damaged(tmp_path, monkeypatch):
-    model = DPLogisticRegression(random_state=0, prior=DENSE).fit(X, Y)
-    real = type(model.model_.prior).arrays
-    for name in ("prior_weight", "prior_place"):
-
-        def changed(self, name=name):
-            return {**real(self), name: np.ones(30, dtype=ARRAYS[name])}
-
-        monkeypatch.setattr(type(model.model_.prior), "arrays", changed)
-        model.save(tmp_path / "m.npz")
-        with pytest.raises(ModelFileError):
-            load(tmp_path / "m.npz")
+    with np.load(tmp_path / "m.npz") as file:
+        assert not [name for name in file.files if name.startswith("prior")]

@@ -1,8 +1,10 @@
 """What every phase of every plan keeps to: its share, and its place; counts; public starts."""
 
 import math
+import re
 from functools import cache
 from itertools import cycle
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,7 +19,7 @@ from dplasso.phases import descend
 from dplasso.phases.contract import NO_SNAPSHOT, Fit, check_share
 from dplasso.phases.count import entering, levels, noisy_counts
 from dplasso.phases.released import Released
-from dplasso.phases.releases import Counted, Started
+from dplasso.phases.releases import KINDS, Counted, Started
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import ONE_THREAD
 from gradient_descent.cases import stream
@@ -53,6 +55,12 @@ def spent(taken):
         return gaussian
     exponent, moved = taken.drawing
     return gaussian + taken.steps.n_steps * (2.0 * exponent * moved) ** 2 / 4.0
+
+
+def test_every_kind_of_release_is_on_the_page_of_model_files():
+    page = (Path(__file__).parents[2] / "docs" / "model-file.md").read_text()
+    table = page.partition("## Releases")[2].partition("## Weights")[0]
+    assert {*KINDS} == set(re.findall(r"^\| `(\w+)` \|", table, re.M))
 
 
 @each_plan
