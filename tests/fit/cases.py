@@ -38,12 +38,19 @@ def fitted(data, **options):
 
 
 def releases(model, *, last=True):
-    """Return the releases in a model file, `kind-field` to array; of a kind the last or first."""
+    """Return the releases in a model file, `kind-field` to array; of a kind the last or first.
+
+    `kind-share`: the share of the budget.
+    """
     with TemporaryDirectory() as folder:
         model.save(path := Path(folder) / "m.npz")
         with np.load(path) as file:
-            names = sorted(file.files, reverse=not last)
-            return {name[3:]: file[name] for name in names if name[:2].isdigit()}
+            names = [name for name in file.files if name[:2].isdigit()]
+            held = {}
+            for name in sorted(names, reverse=not last):
+                place, kind, _ = name.split("-", 2)
+                held |= {f"{kind}-share": file["shares"][int(place)], name[3:]: file[name]}
+    return held
 
 
 def same_model(one, other):

@@ -7,6 +7,7 @@ import pandas
 import pytest
 import scipy.sparse as sp
 
+from cli.conftest import done
 from dplasso import (
     DPFrankWolfeClassifier,
     DPLasso,
@@ -20,9 +21,7 @@ from dplasso import (
 from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import Schema
 from dplasso.ledger import create_ledger
-from dplasso.phases.moments import Moments
-from dplasso.phases.releases import Counted, Curvature, Scaled
-from dplasso.report.page import Beside, report_page
+from fit.cases import releases
 from recorder import compare
 
 N, D = 400, 30
@@ -40,20 +39,20 @@ def model(epsilon=1.0, kind=DPLogisticRegression, **options):
 
 def test_what_features_say_is_exact_and_costs_nothing():
     rows, labels = sp.vstack([X] * 8).tocsr(), np.tile(Y, 8)
-    released = model(50.0, fit_intercept=False).fit(rows, labels).model_.released
-    assert released.last(Counted).total == 8 * N
-    shares = {type(one.release): one.share for one in released.entries}
-    assert shares[Counted] == shares[Scaled] == shares[Curvature] == 0.0
-    assert released.spent == pytest.approx(1.0, abs=1e-12)
-    again = model(50.0, fit_intercept=False).fit(rows, 1 - labels).model_.released
-    np.testing.assert_array_equal(again.energies, released.energies)
+    released = releases(model(50.0, fit_intercept=False).fit(rows, labels))
+    assert released["count-counts"].tolist() == [8 * N]
+    assert all(released[f"{kind}-share"] == 0.0 for kind in ("count", "scales", "curvature"))
+    spent = released["gradients-share"] + released["calibration-share"]
+    assert spent == pytest.approx(1.0, abs=1e-12)
+    again = releases(model(50.0, fit_intercept=False).fit(rows, 1 - labels))
+    np.testing.assert_array_equal(again["scales-energies"], released["scales-energies"])
 
 
 def test_counts_of_classes_are_noisy_and_their_sum_is_not():
-    counted = model().fit(X, Y).model_.released.last(Counted)
-    assert counted.counts.sum() == pytest.approx(N, abs=1e-6)
-    assert counted.deviation > 1.0
-    assert counted.counts[0] != np.count_nonzero(Y == 0)
+    released = releases(model().fit(X, Y))
+    assert released["count-counts"].sum() == pytest.approx(N, abs=1e-6)
+    assert released["count-deviation"] > 1.0
+    assert released["count-counts"][0] != np.count_nonzero(Y == 0)
 
 
 def test_the_private_rows_may_be_the_public_ones():
@@ -115,7 +114,7 @@ def test_intervals_need_no_noise_in_the_curvature_of_features():
     ]
     assert numbers["share_curvature"] == 0.0
     assert numbers["share_gradient"] + numbers["share_squares"] == pytest.approx(numbers["share"])
-    assert found.model_.released.last(Moments).curvature_deviation == 0.0
+    assert releases(found)["moments-curvature_deviation"] == 0.0
     other = model(neighbors="replace-one", **own).fit(X, Y)
     errors = [one.inference_.standard_error for one in (found, other)]
     assert np.isfinite(errors[0]).all()
@@ -127,7 +126,13 @@ def test_the_curvature_of_a_regression_depends_on_targets_and_gets_noise():
     assert fitted.privacy_.find("inference").numbers["sensitivity_curvature"] > 0.0
 
 
-def test_statement_report_and_cautions_say_what_is_not_protected():
+def page_of(fitted, path):
+    fitted.save(path)
+    done("report", path, "--out", path.with_suffix(".html"))
+    return path.with_suffix(".html").read_text()
+
+
+def test_statement_report_and_cautions_say_what_is_not_protected(tmp_path):
     fitted = model().fit(X, Y)
     text = fitted.privacy_.text()
     assert "the label of each single record" in text
@@ -135,16 +140,14 @@ def test_statement_report_and_cautions_say_what_is_not_protected():
     assert "Features are not protected" in text
     assert "the features of all rows" in text
     assert "column" not in {one.name for one in fitted.privacy_.releases}
-    page = report_page(fitted.model_, Beside({}, "no ledger"))
+    page = page_of(fitted, tmp_path / "m.npz")
     assert "the label of any one row" in page
     assert "It does not protect the features" in page
     (caution,) = fitted.privacy_.cautions(N)
     assert (caution.level, caution.warning) == ("amber", None)
     people = model(rows_per_person=2).fit(X, Y)
     assert "any 2 records of one person were given other labels" in people.privacy_.text()
-    assert "the labels of all rows of one person" in report_page(
-        people.model_, Beside({}, "no ledger")
-    )
+    assert "the labels of all rows of one person" in page_of(people, tmp_path / "p.npz")
 
 
 def test_a_ledger_is_for_one_relation(tmp_path):

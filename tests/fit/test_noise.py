@@ -14,13 +14,13 @@ from dplasso import (
     DPLogisticRegression,
     Ledger,
     NoiseWarning,
+    privacy_cost,
 )
-from dplasso.estimators.fitting import method_of
 from dplasso.fit import run
-from dplasso.fit.method import LEAST_SIGNAL
 from dplasso.ledger import create_ledger
 from dplasso.phases import count
 from fit.cases import fitted, records
+from recorded_fits import short_runs
 
 X = random_array((300, 900), density=0.02, rng=np.random.default_rng(0), format="csr")
 Y = np.arange(300) % 4
@@ -99,17 +99,19 @@ def test_the_count_it_tells_is_the_released_one(monkeypatch):
     assert warned(DPLogisticRegression(0.1)).startswith("with 77 records of 4 classes and")
 
 
-def test_more_records_of_the_same_budget_end_it():
-    method = method_of(DPLogisticRegression(1.0, classes=[0, 1]))
-    task, budget = method.targets.of_size(2), method.cost(1000)
-    told = [bool(method.noise_warning(task, budget, n)) for n in (20, 30, 60, 10**4)]
-    assert told == [True, True, False, False]
-    # Noise twice as large asks for twice as many, and so do twice as many classes.
-    least = 2 * LEAST_SIGNAL / budget.mu_of(method.fitted_share)
-    for n_classes, factor in ((2, 1), (4, 2), (8, 4)):
-        for n_records, expected in ((0.99 * factor * least, True), (1.01 * factor * least, False)):
-            told = method.noise_warning(method.targets.of_size(n_classes), budget, n_records)
-            assert bool(told) is expected
+@pytest.mark.parametrize("epsilon", [1.0, 2.0])
+@pytest.mark.parametrize(("n_classes", "factor"), [(2, 1), (4, 2), (8, 4)])
+def test_more_records_of_the_same_budget_end_it(epsilon, n_classes, factor, monkeypatch, recwarn):
+    # Rows that agree are five times the noise of a gradient; so many for each of the classes.
+    mu = privacy_cost(epsilon, n_features=60).mu * math.sqrt(0.99)
+    for n_records, expected in ((9.9 * factor / mu, True), (10.1 * factor / mu, False)):
+        counts = np.full(n_classes, n_records / n_classes)
+        monkeypatch.setattr(count, "noisy_counts", lambda *_, counts=counts: counts)
+        with short_runs():
+            DPLogisticRegression(epsilon, classes=range(n_classes)).fit(X[:, :60], Y % n_classes)
+        told = [one for one in recwarn if one.category is NoiseWarning]
+        assert bool(told) is expected
+        recwarn.clear()
 
 
 @pytest.mark.parametrize("options", [{}, {"max_weights": 100}])

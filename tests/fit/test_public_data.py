@@ -10,8 +10,6 @@ from sklearn.linear_model import LogisticRegression
 
 from dplasso import DPLassoClassifier, DPLinearRegression, DPLogisticRegression, open_store
 from dplasso.data.store import write_store
-from dplasso.estimators.fitting import method_of
-from dplasso.matrix.scaling import SLACK
 
 RNG = np.random.default_rng(5)
 X = sp.csr_array(np.where(RNG.random((400, 8)) < 0.6, RNG.normal(size=(400, 8)), 0.0))
@@ -50,29 +48,26 @@ def test_the_prior_of_neighbours_is_one(kind):
     assert len({one.digest for one in found}) == 1
 
 
-def test_it_is_trained_on_rows_as_the_fit_reads_them():
-    method = method_of(DPLogisticRegression())
-    scaled = method.as_read(X)
-    lengths = np.sqrt((scaled**2).sum(axis=1))
-    full = X.indptr[1:] > X.indptr[:-1]
-    np.testing.assert_allclose(lengths[full], np.sqrt(1 - 0.01) * (1 - SLACK))
-    assert abs(X.data).max() > 1.0, "the rows that were given are as they were"
-    bounded = method_of(DPLogisticRegression(row_norm=1.0, fit_intercept=False))
-    assert abs(bounded.as_read(X)).max() <= 1.0
-    np.testing.assert_array_equal(
-        method_of(DPLassoClassifier()).as_read(X).toarray(), scaled.toarray()
-    )
-
-
-def test_it_is_a_model_of_scikit_learn_regularised_as_cross_validation_says():
-    model = fitted("logistic", *PRIVATE, public_data=PUBLIC)
+@pytest.mark.parametrize(
+    ("model", "bound"),
+    [
+        (DPLogisticRegression(), 0.0),
+        (DPLassoClassifier(), 0.0),
+        (DPLogisticRegression(row_norm=2.0), 2.0),
+    ],
+)
+def test_it_is_a_model_of_scikit_learn_of_rows_as_the_fit_reads_them(model, bound):
+    """It is regularised as cross-validation says."""
+    given = PUBLIC[0].copy()
+    model.set_params(public_data=(given, PUBLIC[1])).fit(*PRIVATE)
     told = model.privacy_.prior
     assert "a LogisticRegression of scikit-learn trained on 150 public rows with C = " in told
     strength = float(told.split("C = ")[1].split(",")[0])
-    unit = method_of(model).as_read(PUBLIC[0])
-    same = LogisticRegression(C=strength, max_iter=1_000).fit(unit, PUBLIC[1])
-    np.testing.assert_allclose(model.model_.prior.weights, same.coef_)
-    assert fitted("logistic", *PRIVATE, public_data=PUBLIC).privacy_.prior == told
+    lengths = np.sqrt(PUBLIC[0].multiply(PUBLIC[0]).sum(axis=1))
+    unit = PUBLIC[0].toarray() * np.sqrt(0.99) / np.maximum(lengths, bound or 1e-9)[:, np.newaxis]
+    same = LogisticRegression(C=strength, max_iter=1_000).fit(sp.csr_array(unit), PUBLIC[1])
+    np.testing.assert_allclose(model.model_.prior.weights, same.coef_, rtol=1e-5, atol=1e-8)
+    assert (given != PUBLIC[0]).nnz == 0, "the rows that were given are as they were"
 
 
 def test_a_regression_learns_the_targets_within_the_interval():

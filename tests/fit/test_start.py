@@ -1,7 +1,6 @@
 """A public model, however it is given, becomes weights of these columns, classes and targets."""
 
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,36 +10,51 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dplasso import DPLinearRegression, DPLogisticRegression, ModelFileError, load
+from dplasso import (
+    DPLinearRegression,
+    DPLogisticRegression,
+    ModelFileError,
+    PublicEncoder,
+    load,
+)
 from dplasso.encoding.hashed import Hashed
-from dplasso.encoding.origin import Origin
 from dplasso.encoding.parts import Categories
 from dplasso.encoding.schema import Schema
-from dplasso.fit.public_knowledge import start_of
-from dplasso.fit.task import Binary, Bounded, Multiclass
+from recorded_fits import short_runs
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.normal(size=(60, 4)), columns=list("abcd"))
 Y = np.where(X["a"] > 0, "yes", "no")
 THREE = np.arange(60) % 3
-TASK = Binary(np.array(["no", "yes"]))
+TWO = ("no", "yes")
 
 
 def records(names=None, n=None, schema=None):
-    names = None if names is None else np.array(list(names), dtype=object)
-    n = schema.n_features if schema is not None else n if names is None else len(names)
-    origin = None if schema is None else Origin(schema)
-    return SimpleNamespace(shape=(10, n), feature_names=names, origin=origin)
+    """Return a few rows without entries, with names of columns or a schema that made them."""
+    if schema is not None:
+        columns = {column for part in schema.parts for column in part.columns}
+        rows = pd.DataFrame(dict.fromkeys(columns, ["eyes"] * 10))
+        return PublicEncoder(schema).transform(rows)
+    n = len(names) if n is None else n
+    rows = np.zeros((10, n))
+    return rows if names is None else pd.DataFrame(rows, columns=list(names))
 
 
-def started(prior, task=TASK, where=None, **params):
+def started(prior, classes=TWO, bounds=None, where=None, **params):
+    """Return the prior that a fit of these classes, or of numbers in an interval, starts from."""
     where = records("abcd") if where is None else where
-    return start_of({"prior": prior, **params})(None, task, where)
+    known = {"prior": prior, "random_state": 0} | params
+    if bounds is not None:
+        model, y = DPLinearRegression(target_bounds=bounds, **known), np.full(10, bounds[0])
+    else:
+        model, y = DPLogisticRegression(classes=classes, **known), np.resize(classes, 10)
+    with short_runs():
+        return model.fit(where, y).model_.prior
 
 
-def refused(words, prior, task=TASK, where=None, **params):
+def refused(words, prior, classes=TWO, bounds=None, where=None, **params):
     with pytest.raises((ValueError, TypeError), match=re.escape(words)) as caught:
-        started(prior, task, where, **params)
+        started(prior, classes, bounds, where, **params)
     assert "\n" not in str(caught.value)
 
 
@@ -71,7 +85,7 @@ def test_without_names_the_columns_are_taken_in_their_order():
 def test_a_pipeline_is_the_model_that_it_ends_in_with_the_names_of_the_step_before():
     texts = ["good film", "bad film", "good plot", "bad plot"] * 10
     model = make_pipeline(CountVectorizer(), LogisticRegression()).fit(texts, [1, 0] * 20)
-    prior = started(model, Binary(np.array([0, 1])), records(["plot", "good", "new"]))
+    prior = started(model, [0, 1], where=records(["plot", "good", "new"]))
     words = dict(zip(model[0].get_feature_names_out(), model[1].coef_[0], strict=True))
     np.testing.assert_array_equal(prior.weights, [[words["plot"], words["good"], 0.0]])
     # What scikit-learn calls x0, x1, ... has no names.
@@ -142,19 +156,19 @@ def test_a_prior_that_was_matched_before_is_taken_as_it_is():
 
 def test_two_classes_in_the_other_order_turn_the_sign():
     model = LogisticRegression().fit(X, Y)
-    prior = started(model, Binary(np.array(["yes", "no"])))
+    prior = started(model, ["yes", "no"])
     np.testing.assert_array_equal(prior.weights, -model.coef_)
     np.testing.assert_array_equal(prior.intercept, -model.intercept_)
 
 
 def test_classes_are_matched_by_label():
     model = LogisticRegression().fit(X, THREE)
-    prior = started(model, Multiclass(np.array([2.0, 0.0, 1.0])))
+    prior = started(model, [2.0, 0.0, 1.0])
     np.testing.assert_array_equal(prior.weights, model.coef_[[2, 0, 1]])
     np.testing.assert_array_equal(prior.intercept, model.intercept_[[2, 0, 1]])
-    by_class = started({"1": {"a": 1.0}, "0": {"b": 2.0}, "2": {}}, Multiclass(np.arange(3)))
+    by_class = started({"1": {"a": 1.0}, "0": {"b": 2.0}, "2": {}}, range(3))
     np.testing.assert_array_equal(by_class.weights[:, :2], [[0.0, 2.0], [1.0, 0.0], [0.0, 0.0]])
-    in_order = started({"a": [1, 2, 3]}, Multiclass(np.arange(3)))
+    in_order = started({"a": [1, 2, 3]}, range(3))
     np.testing.assert_array_equal(in_order.weights[:, 0], [1.0, 2.0, 3.0])
     # Of two classes the margin is the difference.
     assert started({"a": [1.0, 3.0]}).weights[0, 0] == 2.0
@@ -163,35 +177,35 @@ def test_classes_are_matched_by_label():
 def test_other_classes_are_refused():
     model, three = LogisticRegression().fit(X, Y), LogisticRegression().fit(X, THREE)
     words = "prior is of the classes no, yes, and the data have the classes 0, 1; they must be"
-    refused(words, model, Binary(np.array([0, 1])))
+    refused(words, model, [0, 1])
     refused("of the classes 0, 1, 2, and", three)
     refused(
         "prior has 1 weight for each column, and the data have the classes 0, 1, 2",
         [1, 2, 3, 4],
-        Multiclass(np.arange(3)),
+        range(3),
     )
     refused("prior has 3 weights for each column", {"a": [1, 2, 3]})
     refused("prior is a model of numbers, and the fit learns classes", Ridge().fit(X, THREE))
-    refused("prior is a model of classes, and the fit learns numbers", model, Bounded((0.0, 1.0)))
+    refused("prior is a model of classes, and the fit learns numbers", model, bounds=(0.0, 1.0))
 
 
 def test_a_regression_is_in_the_unit_of_the_target():
     target = 30.0 + 4.0 * X["a"]
     model = LinearRegression().fit(X, target)
-    task = Bounded((10.0, 50.0))
-    prior = started(model, task)
+    bounds = (10.0, 50.0)
+    prior = started(model, bounds=bounds)
     # The losses learn (y - 30) / 20.
     np.testing.assert_allclose(prior.weights, [[0.2, 0.0, 0.0, 0.0]], atol=1e-9)
     np.testing.assert_allclose(prior.intercept, [0.0], atol=1e-9)
     # Where nothing is said of the intercept, in the middle of the interval.
-    assert started([20.0, 0, 0, 0], task).intercept == [0.0]
-    assert started({"a": 20.0, "(intercept)": 50.0}, task).intercept == [1.0]
+    assert started([20.0, 0, 0, 0], bounds=bounds).intercept == [0.0]
+    assert started({"a": 20.0, "(intercept)": 50.0}, bounds=bounds).intercept == [1.0]
     ours = DPLinearRegression(target_bounds=(10, 50), random_state=0).fit(X, target)
-    again = started(ours, task)
+    again = started(ours, bounds=bounds)
     np.testing.assert_allclose(again.weights, ours.coef_ / 20.0)
     np.testing.assert_allclose(again.standard_error[0], ours.coef_standard_error_ / 20.0)
     np.testing.assert_allclose(again.intercept, (ours.intercept_ - 30.0) / 20.0)
-    refused("a regression has one weight for each column", {"a": [1.0, 2.0]}, task)
+    refused("a regression has one weight for each column", {"a": [1.0, 2.0]}, bounds=bounds)
 
 
 # --- mistakes ------------------------------------------------------------------------------------
@@ -215,13 +229,14 @@ def test_what_cannot_be_a_prior_is_refused_in_one_sentence(tmp_path):
     refused("prior knows none of the columns of the data: its own are 'q', those", {"q": 1.0})
     refused("the columns of the data have no names", {"q": 1.0}, where=records(n=4))
     refused("a weight for column 4, and the columns of", {4: 1.0}, where=records(n=4))
-    refused("two columns with the same name", {"a": 1.0}, where=records("aab"))
+    twice = Schema((Categories("a", ("b=c",)), Categories("a=b", ("c",))))
+    refused("two columns with the same name", {"a=b=c": 1.0}, where=records(schema=twice))
     refused("prior and public_data cannot be combined", {"a": 1.0}, public_data=(X, Y))
     with pytest.raises(FileNotFoundError, match=r"path of a file that is not there: .*none.npz"):
-        start_of({"prior": str(tmp_path / "none.npz")})
+        started(str(tmp_path / "none.npz"))
     (tmp_path / "none.npz").write_bytes(b"PK")
     with pytest.raises(ModelFileError, match="not a dplasso model file"):
-        start_of({"prior": tmp_path / "none.npz"})
+        started(tmp_path / "none.npz")
 
 
 def test_the_digest_is_of_the_numbers_and_of_nothing_else():
