@@ -11,10 +11,12 @@ from scipy.stats import false_discovery_control, norm
 from sklearn.base import clone
 
 import dplasso
+from cli.conftest import found as found_by
+from cli.conftest import refused, run_command
 from dplasso import DPLinearRegression, DPLogisticRegression
 from dplasso.cluster import InProcessEngine
-from dplasso.estimators.cost import plan_intervals
-from dplasso.phases.moments import Moments
+from fit.cases import releases
+from model.files import rewrite
 
 INF = float("inf")
 TRUTH = np.array([1.2, 0.0, -0.8, 0.5])
@@ -24,12 +26,12 @@ BOUNDS = (-6.0, 6.0)
 SETTINGS = {"infer": "all", "row_norm": 2.0}
 
 
-def records(n_rows=4_000, numbers=False, seed=0):
+def records(n_rows=4_000, numbers=False, seed=0, residual=0.8):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1.0, 1.0, (n_rows, 4))
     margins = X @ TRUTH + INTERCEPT
     if numbers:
-        return X, np.clip(margins + rng.normal(0.0, 0.8, n_rows), *BOUNDS)
+        return X, np.clip(margins + rng.normal(0.0, residual, n_rows), *BOUNDS)
     return X, (rng.random(n_rows) < 1.0 / (1.0 + np.exp(-margins))).astype(int)
 
 
@@ -280,53 +282,61 @@ def test_many_weak_columns_are_not_taken_for_empty_ones():
     assert not found.identified.any()
 
 
-def released(**changes):
-    """Return sums of two columns and the constant entry, without any noise."""
-    size, pairs = 3, 6
-    known = {
-        "weights": np.zeros(size),
-        "gradient": np.zeros(size),
-        "curvature": np.array([100.0, 0.0, 0.0, 100.0, 0.0, 100.0]),
-        "squares": np.ones(pairs),
-        "gradient_deviation": 1.0,
-        "curvature_deviation": 1.0,
-        "squares_deviation": 1.0,
-        "n_records": 1_600.0,
-        "entry_scale": 0.5,
-        "constant": 0.5,
-    }
-    return Moments(**known | changes)
+def test_two_noisy_curvatures_are_weighted_by_their_precisions():
+    X, y = records(500, numbers=True)
+    errors, upper = [], np.triu_indices(5)
+    for seed in range(30):
+        model = fitted(1.0, numbers=True, data=(X, y), random_state=seed)
+        held = {name.removeprefix("moments-"): part for name, part in releases(model).items()}
+        # Of a regression the curvature is the same at all weights.
+        rows = np.column_stack([X * held["entry_scale"], np.full(500, held["constant"])])
+        exact = np.where(upper[0] == upper[1], 1.0, 2**0.5) * (rows.T @ rows)[upper]
+        errors.append((held["curvature"] - exact) / held["curvature_deviation"])
+    # Of 450 squares; either curvature alone has twice the variance.
+    assert 0.8 < np.mean(np.square(errors)) < 1.2
+    numbers = model.privacy_.find("inference").numbers
+    spent = model.privacy_.mu * numbers["share_curvature"] ** 0.5
+    expected = numbers["sensitivity_curvature"] / spent
+    assert held["curvature_deviation"] == pytest.approx(expected, rel=1e-6)
 
 
-def test_two_curvatures_are_weighted_by_their_precisions():
-    before = released(curvature=np.full(6, 80.0), curvature_deviation=2.0)
-    both = released(curvature=np.full(6, 100.0)).with_curvature_of(before)
-    np.testing.assert_allclose(both.curvature, 96.0)
-    assert both.curvature_deviation == pytest.approx(0.8**0.5)
-    exact = released(curvature_deviation=0.0)
-    assert exact.with_curvature_of(before) is exact
+@pytest.fixture(scope="module")
+def of_sums(tmp_path_factory):
+    """Return intervals of these sums of two columns and the constant entry."""
+    path = tmp_path_factory.mktemp("sums") / "model.npz"
+    fitted(3.0, data=(records()[0][:, :2], records()[1])).save(path)
+    with np.load(path) as file:
+        place = max(name for name in file.files if "-moments-" in name).rpartition("-")[0]
+    known = {"weights": np.zeros(3), "gradient": np.zeros(3), "squares": np.ones(6)}
+    known |= {"curvature": np.array([100.0, 0.0, 0.0, 100.0, 0.0, 100.0]), "constant": 0.5}
+    known |= {f"{name}_deviation": 1.0 for name in ("gradient", "curvature", "squares")}
+    known |= {"n_records": 1_600.0, "entry_scale": 0.5}
+
+    def made(**changes):
+        rewrite(path, **{f"{place}-{name}": part for name, part in (known | changes).items()})
+        return dplasso.load(path).inference_
+
+    return made
 
 
-def test_squares_without_negative_eigenvalues_keep_about_their_sum():
-    noisy = released(squares=np.array([30.0, 0.0, 0.0, -20.0, 0.0, 5.0]))
-    sampling = noisy.estimate().sampling * 100.0**2
+def test_squares_without_negative_eigenvalues_keep_about_their_sum(of_sums):
+    noisy = of_sums(squares=np.array([30.0, 0.0, 0.0, -20.0, 0.0, 5.0])).sampling_error
     # The trace is 15, and its noise has a standard deviation of the root of three.
-    np.testing.assert_allclose(np.trace(sampling), 15.0 + 3.0**0.5)
-    np.testing.assert_allclose(np.diag(sampling), np.array([30.0, 0.0, 5.0]) / 35.0 * (15 + 3**0.5))
-    clear = released(squares=np.array([30.0, 0.0, 0.0, 20.0, 0.0, 5.0])).estimate().sampling
-    np.testing.assert_allclose(np.diag(clear) * 100.0**2, [30.0, 20.0, 5.0])
+    expected = np.array([30.0, 0.0, 5.0]) / 35.0 * (15 + 3**0.5)
+    np.testing.assert_allclose((noisy * 2.0 * 100.0) ** 2, expected, atol=1e-12)
+    clear = of_sums(squares=np.array([30.0, 0.0, 0.0, 20.0, 0.0, 5.0])).sampling_error
+    np.testing.assert_allclose((clear * 2.0 * 100.0) ** 2, [30.0, 20.0, 5.0])
 
 
-def test_the_intercept_of_a_rare_class_has_the_error_of_a_newton_step():
-    gradient = np.array([100.0, 0.0, 0.0])
+def test_the_intercept_of_a_rare_class_has_the_error_of_a_newton_step(of_sums):
     # Curvatures of 1,600 records: p (1 - p) is 1/4, with classes alike, and 1/16.
-    alike, rare = (
-        released(gradient=gradient, n_records=n).estimate().noise[2, 2] for n in (1_600, 6_400)
+    numbers, alike, rare = (
+        (2.0 * of_sums(gradient=np.array([100.0, 0.0, 0.0]), n_records=n).noise_error[2]) ** 2
+        for n in (400.0, 1_600.0, 6_400.0)
     )
     moved = 1.0**2 * 100.0 / 400.0
     left_out = 0.5 * 0.75**0.5 * moved / 0.5
     assert rare - alike == pytest.approx(left_out**2)
-    numbers = released(gradient=gradient, n_records=400.0).estimate().noise[2, 2]
     assert numbers == alike
 
 
@@ -382,8 +392,7 @@ def test_intervals_may_have_another_share_of_the_budget(tmp_path):
         parts = [numbers[f"share_{name}"] for name in ("gradient", "curvature", "squares")]
         assert sum(parts) == pytest.approx(share)
         assert f"with {100 * share:g} % of mu^2" in model.privacy_.find("inference").words
-        assert math.fsum(one.share for one in model.model_.released.entries) == pytest.approx(1.0)
-        errors[share] = model.model_.released.last(Moments).gradient_deviation
+        errors[share] = releases(model)["moments-gradient_deviation"]
     # Noise falls with the root of the share.
     assert errors[0.2] == pytest.approx(2.0 * errors[0.8], rel=1e-6)
     model.save(tmp_path / "model.npz")
@@ -429,34 +438,43 @@ def test_too_many_columns_are_refused():
         fitted(1.0, data=(X, np.arange(50) % 2))
 
 
-def test_plans_are_about_what_fits_give():
-    X, y = records(8_000)
-    planned = plan_intervals(2.0, 1e-6, 8_000, 4, row_norm=2.0, spread=3**-0.5, positive=0.35)
-    table = fitted(2.0, data=(X, y), random_state=0).inference_
-    assert planned.identified
+def planned(n_rows, *options, epsilon=2):
+    """Return what a plan says of intervals, and the epsilon of its fit."""
+    known = ("--epsilon", epsilon, "--rows", n_rows, "--columns", 4, "--spread", 3**-0.5)
+    report = found_by("plan", "--infer", *known, *options)
+    (fit,) = [part for part in report["parts"] if part["name"] == "fit"]
+    return report["intervals"], fit["epsilon"]
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("numbers", [False, True], ids=["classes", "numbers"])
+def test_plans_are_about_what_fits_give(numbers, neighbors):
+    own = ("--target-bounds=-6,6",) if numbers else ("--row-norm", 2, "--positive", 0.35)
+    plan, epsilon = planned(8_000, *own, "--neighbors", neighbors)
+    # Plans take residuals for a quarter of half the interval.
+    data = records(8_000, numbers=numbers, residual=1.5)
+    table = fitted(epsilon, numbers, data, random_state=0, neighbors=neighbors).inference_
+    assert plan["identified"]
     ours = np.median(table.standard_error[:4]), np.median(table.sampling_error[:4])
-    assert ours == pytest.approx((planned.standard_error, planned.without_privacy), rel=0.25)
-    X, y = records(8_000, numbers=True)
-    given = {"spread": 3**-0.5, "residual": 0.8 / 6.0, "target_bounds": BOUNDS}
-    planned = plan_intervals(2.0, 1e-6, 8_000, 4, **given)
-    table = fitted(2.0, numbers=True, data=(X, y), random_state=0).inference_
-    ours = np.median(table.standard_error[:4]), np.median(table.sampling_error[:4])
-    assert ours == pytest.approx((planned.standard_error, planned.without_privacy), rel=0.25)
+    assert ours == pytest.approx((plan["standard_error"], plan["without_privacy"]), rel=0.25)
+    assert plan["width"] == pytest.approx(2.0 * norm.ppf(0.975) * plan["standard_error"])
 
 
 def test_as_many_rows_as_are_planned_find_the_effect():
-    planned = plan_intervals(1.0, 1e-6, 700, 4, spread=3**-0.5, effect=0.5)
-    assert not planned.identified
-    enough = plan_intervals(1.0, 1e-6, planned.rows_needed, 4, spread=3**-0.5)
-    assert enough.identified
+    few, _ = planned(700, "--effect", 0.5, epsilon=1)
+    assert not few["identified"]
+    enough, _ = planned(math.ceil(few["rows_needed"]), epsilon=1)
+    assert enough["identified"]
     # 80 % at p < 0.05: 1.96 + 0.84 standard errors, or as many rows as identify it.
-    assert 0.5 / enough.standard_error >= 2.8 - 0.01
-    fewer = plan_intervals(1.0, 1e-6, 0.9 * planned.rows_needed, 4, spread=3**-0.5)
-    assert not fewer.identified or 0.5 / fewer.standard_error < 2.8
-    assert plan_intervals(1.0, 1e-6, 1_000, 4).rows_needed is None
+    assert 0.5 / enough["standard_error"] >= 2.8 - 0.01
+    fewer, _ = planned(int(0.9 * few["rows_needed"]), epsilon=1)
+    assert not fewer["identified"] or 0.5 / fewer["standard_error"] < 2.8
+    assert enough["rows_needed"] is None
     # More budget for intervals makes them narrower.
-    shares = [plan_intervals(1.0, 1e-6, 9_000, 4, share=share).width for share in (0.3, 0.5, 0.8)]
-    assert shares == sorted(shares, reverse=True)
-    for name, value in (("positive", 0.0), ("power", 1.0)):
-        with pytest.raises(ValueError, match=f"{name} must be between 0 and 1"):
-            plan_intervals(1.0, 1e-6, 1_000, 4, **{name: value})
+    widths = [planned(9_000, "--infer-share", share)[0]["width"] for share in (0.3, 0.5, 0.8)]
+    assert widths == sorted(widths, reverse=True)
+    for option, value in (("--positive", 0), ("--power", 1)):
+        told = run_command(
+            "plan", "--infer", "--epsilon", 1, "--rows", 9, "--columns", 4, option, value
+        )
+        refused(told, f"{option} must be between 0 and 1")
