@@ -104,3 +104,11 @@ def vertices(vertex, sign=1, **changes):
     public = {"radius": 10.0, "late_start": 0, "constant": 0.5, "offset": np.zeros(1)}
     public |= {"sign": np.full(vertex.shape, sign, dtype=np.int8), "n_features": N_FEATURES}
     return "vertices", {"vertex": vertex} | public | changes
+
+
+def gradients(weights, **changes):
+    """Return a release of weights, shape (k, K), from gradients."""
+    weights = np.array(weights)
+    public = {"columns": np.zeros(0, dtype=np.int64), "constant": np.zeros(0), "n_steps": 8}
+    public |= {"offset": np.zeros(weights.shape[1]), "standard_error": 0.0, "spread": np.zeros(0)}
+    return "gradients", {"weights": weights} | public | changes

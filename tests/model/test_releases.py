@@ -11,7 +11,7 @@ from dplasso.model import read_model, write_model
 from estimators.kinds import BOUNDS, SORTS, few, fitted, numbers
 from fit.cases import releases
 from model import files
-from model.files import release_again, rewrite, vertices
+from model.files import gradients, release_again, rewrite, vertices
 
 PAGE = Path(__file__).parents[2] / "docs" / "model-file.md"
 NONE, TWO = np.zeros(0, dtype=np.int64), np.array([0, 2])
@@ -40,11 +40,7 @@ WHOLE = [
     ("cut", {"columns": TWO}),
     ("levels", {"columns": TWO}),
     ("pairs", {"columns": np.arange(4), "energies": np.full(4, 0.5, dtype=np.float32)}),
-    (
-        "gradients",
-        {"columns": TWO, "weights": np.array([[1.0], [2.0]]), "constant": np.zeros(0)}
-        | {"offset": np.zeros(1), "standard_error": 0.1, "n_steps": 8, "spread": np.zeros(0)},
-    ),
+    gradients([[1.0], [2.0]], columns=TWO),
     (
         "calibration",
         {"slope": 2.0, "shift": np.array([0.3]), "prior_slope": 1.5, "label_slopes": np.zeros(0)},

@@ -1,5 +1,6 @@
 """Pictures in Python: what they show, on which axes, and what they refuse."""
 
+import re
 import sys
 
 import matplotlib as mpl
@@ -15,7 +16,9 @@ from dplasso import (
     DPLogisticRegression,
     WeightsDisplay,
 )
-from dplasso.report.bars import Bar, bars_as_html, reach_of
+from dplasso.model import read_model, write_model
+from dplasso.report.page import report_section
+from model.files import fitted, gradients, release_again
 
 mpl.use("Agg")
 RNG = np.random.default_rng(0)
@@ -54,11 +57,16 @@ def test_before_a_fit_and_without_matplotlib(monkeypatch):
         model.plot_weights()
 
 
-def test_bars_as_html():
-    bars = [Bar("<b>", -1.0, -1.5, -0.5, "one"), Bar("two", 0.5, 0.5, 0.5, "1", "doubtful")]
-    assert reach_of(bars) == (-1.5, 0.5)
-    page = bars_as_html(bars)
-    assert "&lt;b&gt;" in page
-    assert page.count('class="negative" x="50.0" y="2" width="100.0"') == 1
-    assert page.count('class="doubtful" x="150.0" y="2" width="50.0"') == 1
-    assert page.count("M0.0 6H100.0") == page.count(" 6H") == 1
+def test_bars_as_html(tmp_path):
+    write_model(fitted(names=["<b>", "two", "three", "four"]), tmp_path / "m.npz")
+    release_again(tmp_path / "m.npz", gradients([[-1.0], [0.5], [0.1], [0.0]], standard_error=0.1))
+    page = report_section(read_model(tmp_path / "m.npz"))
+    assert "<th>&lt;b&gt;</th>" in page
+    table = page.rpartition('class="bars"')[2].partition("</table>")[0]
+    bar = r'<rect class="(\w+)" x="(.*?)" y="2" width="(.*?)" height="8"/><path d="M(.*?) 6H(.*?)"'
+    # From -1.3 to 0.8, over 200.
+    assert re.findall(bar, table) == [
+        ("negative", "28.6", "95.2", "0.0", "57.1"),
+        ("positive", "123.8", "47.6", "142.9", "200.0"),
+        ("doubtful", "123.8", "9.5", "104.8", "161.9"),
+    ]
