@@ -7,6 +7,7 @@ from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.stats import norm
 from sklearn.base import BaseEstimator
 
 from dplasso import PrivateSearch
@@ -142,3 +143,9 @@ def seen(wanted):
     """Return the rows that each fit, or each score, was shown; a score asks for one row a call."""
     tries = (list(rows) for kind, rows in groupby(NoisyShare.seen, itemgetter(0)) if kind == wanted)
     return [[int(row) for _, rows in one for row in rows] for one in tries]
+
+
+def delta_of(mu, epsilon):
+    """Return the exact delta of a Gaussian release at this epsilon."""
+    tails = norm.cdf([mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu])
+    return float(tails @ [1.0, -math.exp(epsilon)])

@@ -3,14 +3,16 @@
 import json
 import math
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 from scipy import stats
+from scipy.optimize import brentq
 from sklearn.pipeline import make_pipeline
+from tests.tuning.models import delta_of
 
 from cli.conftest import done, found, said
 from dplasso import (
@@ -23,16 +25,15 @@ from dplasso import (
     PrivateSearch,
     PublicEncoder,
     load,
+    private_quantiles,
 )
 from dplasso.cluster import ThreadEngine
-from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.data.store import write_store
+from dplasso.encoding.files import encode_files
 from dplasso.ledger import Ledger, create_ledger
-from dplasso.privacy.accounting import calibrate_mu, epsilon_of_rho, gaussian_delta
-from dplasso.tuning.quantiles import edges_budget, private_quantiles, quantile_grids
 from recorded_fits import short_runs
 from recorder import compare
-from schemas import Bins, Categories, Schema, origin_of, schema_of
+from schemas import Bins, Categories, Schema, schema_of
 
 SCHEMA = Schema((Bins("age", (50.0,)), Bins("income", (1.0,)), Categories("ward", ("a", "b"))))
 BOUNDS = {"age": (0, 100), "income": (0, 1e6)}
@@ -60,12 +61,12 @@ WORDS = {
 }
 
 
-def stored(X, y, who, place):
-    """Return a store of encoded rows, and of whose they are."""
-    person = None if who is None else np.repeat(who, 2).astype(np.int64)
-    rows = RowBlock(X.indptr.astype(np.int64), X.indices, X.data, y, person)
-    source = BlockSource("t", X.shape[1], lambda *_: iter([rows]), len(y))
-    return write_store(source, place, origin=origin_of(X).to_json())
+def stored(schema, table, who, place):
+    """Return a store of a table, and of whose its rows are."""
+    table.assign(who=who).to_csv(place.with_suffix(".csv"), index=False)
+    of_people = {} if who is None else {"person_column": "who"}
+    given = encode_files(place.with_suffix(".csv"), replace(schema, label="y"), **of_people)
+    return write_store(given.source, place, origin=given.origin)
 
 
 def released(table, **options):
@@ -125,49 +126,43 @@ class TestNeighbours:
         assert found.largest > 0
 
     @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
-    def test_the_noise_is_what_the_guarantee_needs(self, neighbors):
+    def test_the_noise_is_what_the_guarantee_needs(self, neighbors, left):
         """Standard deviation at least move / mu, mu on the exact curve; and no more than 1 %."""
-        for rows, columns in ((1, 1), (2, 3)):
+        whole = brentq(lambda mu: delta_of(mu, 1.0) - 1e-6, 0.01, 1.0)
+        table = people(30)
+        for rows, columns in ((1, 1), (2, 2)):
+            own = dict(list(BOUNDS.items())[:columns])
             asked = {"neighbors": neighbors, "rows_per_person": rows}
-            budget, sensitivity = edges_budget(columns, 300, 1.0, **asked)
-            move = rows * math.sqrt(columns * (1 if neighbors == "add-remove" else 2))
-            mu = move / (sensitivity / budget.mu)
-            assert 0.99 < mu / (math.sqrt(0.05) * calibrate_mu(1.0, 1e-6)) <= 1
-            assert gaussian_delta(mu, budget.epsilon_spent) <= 1e-6
+            schema = private_quantiles(table, SCHEMA, own, epsilon=1.0, **asked)
+            _, moved, sigma, _ = left.pop()
+            move = rows * math.sqrt(columns * (1 if neighbors == "add-remove" else 2)) * 2**32
+            assert move <= moved < move * (1 + 1e-12)
+            mu = moved / sigma
+            assert 0.99 < mu / (math.sqrt(0.05) * whole) <= 1
+            assert delta_of(mu, schema.edges.statement.epsilon) <= 1e-6
 
 
 class TestUtility:
-    def test_edges_lie_near_the_quantiles(self):
+    def test_edges_lie_near_the_quantiles(self, left):
         """Within a cell of the grid and four standard deviations: a false alarm of 1e-3 in all."""
         table = people(50_000)
         schema = released(table, bins=8)
-        grids = quantile_grids(SCHEMA, BOUNDS)
-        sigma = math.sqrt(2.0) / schema.edges.statement.mu
-        for part, grid in zip(schema.parts[:2], grids.parts, strict=True):
-            values = table[part.column].to_numpy()
-            assert set(part.edges) <= set(grid.edges)
+        ((exact, _, sigma, _),) = left
+        cell, slack = exact.max(), 4 * sigma * math.sqrt(exact.size)
+        for part in schema.parts[:2]:
             assert len(part.edges) == 7
-            below = np.array([(values < edge).mean() for edge in grid.edges])
-            cell = np.diff(below).max()
-            slack = 4 * sigma * math.sqrt(len(grid.edges)) / len(values)
-            place = [(values < edge).mean() for edge in part.edges]
-            assert np.abs(place - np.arange(1, 8) / 8).max() < cell + slack
+            # Of a public grid, as no value of a record is.
+            assert [float(f"{edge:.3g}") for edge in part.edges] == [*part.edges]
+            place = [(table[part.column] < edge).mean() for edge in part.edges]
+            off = np.abs(place - np.arange(1, 8) / 8).max()
+            assert off * len(table) * 2**32 < cell + slack
 
-    def test_the_noise_is_gaussian_and_hides_a_record(self, monkeypatch):
+    def test_the_noise_is_gaussian_and_hides_a_record(self, left):
         """Kolmogorov and Smirnov at a false alarm of 1e-6; a tenth less noise would be noticed."""
-        seen = []
-
-        def noisy(cells, grid, bins, sigma):
-            seen.append((cells, sigma))
-            return grid[:1]
-
-        monkeypatch.setattr("dplasso.tuning.quantiles._edges_at", noisy)
         table = people(2000)
-        exact = PublicEncoder(quantile_grids(SCHEMA, BOUNDS)).transform(table).sum(axis=0)
         for seed in range(60):
             released(table, random_state=seed)
-        cells = np.array([np.concatenate([seen[k][0], seen[k + 1][0]]) for k in range(0, 120, 2)])
-        z = ((cells - exact) / seen[0][1]).ravel()
+        z = np.concatenate([(noisy - exact) / sigma for exact, _, sigma, noisy in left])
         assert stats.kstest(z, "norm").pvalue > 1e-6
         assert stats.kstest(z / 0.9, "norm").pvalue < 1e-6
 
@@ -185,14 +180,19 @@ class TestUtility:
         assert edges[-1] > 0
         assert len(edges) < 9
 
-    def test_grids(self):
-        grids = quantile_grids(SCHEMA, {"age": (0, 100), "income": (-1e4, 1e6)})
-        whole, wide = (part.edges for part in grids.parts)
-        assert whole == tuple(range(101))
-        assert len(wide) < 256
-        assert -1e4 in wide
-        near = [edge for edge in wide if 100 <= edge <= 1e5]
-        assert max(b / a for a, b in pairwise(near)) <= 1.34
+    def test_grids(self, left):
+        """Values that the grid has to tell apart, one in each of its cells."""
+
+        def cells(column, values, low, high):
+            table = pd.DataFrame({column: values, "ward": "a"})
+            private_quantiles(table, SCHEMA, {column: (low, high)}, epsilon=1.0)
+            return left.pop()[0] >> 32
+
+        assert cells("age", np.arange(101), 0, 100).tolist() == [0] + [1] * 101
+        assert cells("age", np.arange(101) - 1e-9, 0, 100).tolist() == [1] * 101 + [0]
+        wide = cells("income", [-1e4, *np.geomspace(100, 1e5, 23)], -1e4, 1e6)
+        assert wide.size <= 256
+        assert (wide.max(), wide[0], wide[1]) == (1, 0, 1)
 
 
 class TestCost:
@@ -211,8 +211,9 @@ class TestCost:
         assert edges.words in ours.text()
         assert type(ours).from_json(ours.to_json()) == ours
         if ours.accountant.startswith("Gaussian"):
-            assert gaussian_delta(ours.mu, 1.0) <= 1e-6
-        assert epsilon_of_rho(ours.mu**2 / 2, 1e-6) <= 1.1
+            assert delta_of(ours.mu, 1.0) <= 1e-6
+        orders = np.linspace(1.5, 200.0, 400)
+        assert compute_epsilon(orders, orders * ours.mu**2 / 2, 1e-6)[0] <= 1.1
         assert ours.mu == pytest.approx(plain.mu, rel=1e-8)
         assert all(
             ours.epsilon_by_rows[k] == pytest.approx(plain.epsilon_by_rows[k], rel=1e-6)
@@ -233,22 +234,6 @@ class TestCost:
         done("report", model, "--out", tmp_path / "r.html")
         assert told in (tmp_path / "r.html").read_text()
         assert load(model).model_.origin.edges.digest == document["edges"]["digest"]
-
-    def test_the_noise_of_the_fit_makes_room(self):
-        """The squared mu of fit and edges are that of a fit without."""
-        table = people(300)
-        schema = released(table, share=0.2)
-        mu = schema.edges.statement.mu
-        steps = DPLogisticRegression(epsilon=1.0, delta=1e-6)
-        from dplasso.estimators.fitting import method_of
-
-        whole = method_of(steps).cost()
-        left = schema.edges.before(whole, seeded=False, by_person=False)
-        assert left.mu**2 + mu**2 <= whole.mu**2
-        assert left.mu**2 + mu**2 == pytest.approx(whole.mu**2, rel=1e-8)
-        assert left.rho < whole.rho
-        assert left.whole == pytest.approx(whole.mu)
-        assert left.sampling_delta > whole.sampling_delta
 
     def test_more_rows_of_a_person_cost_more(self):
         table = people(200)
@@ -338,7 +323,7 @@ class TestRefusals:
                 groups = who
             if how.endswith("store"):
                 place, groups, labels = tmp_path / f"{by_person}.store", None, None
-                given = stored(X, y, who if by_person else None, place)
+                given = stored(schema, table, who if by_person else None, place)
             if not how.startswith("partition"):
                 return model.fit(given, labels, groups=groups)
             return model.fit(given, labels, groups=groups, engine=ThreadEngine())
@@ -358,7 +343,7 @@ class TestRefusals:
         other = replace(schema, edges=replace(schema.edges, digest="0" * 64))
         bare = replace(schema, edges=None)
         stores = [
-            stored(PublicEncoder(one).transform(table), np.arange(100) % k, None, tmp_path / name)
+            stored(one, table.assign(y=np.arange(100) % k), None, tmp_path / name)
             for name, one, k in (("a", schema, 2), ("b", other, 3), ("c", bare, 4))
         ]
         numbered = sp.csr_array(stores[0].X.tocsr())

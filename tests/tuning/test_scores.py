@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from tests.tuning.models import Given
+from tests.tuning.models import Given, delta_of
 from tests.tuning.test_metrics import LETTERS, MODELS, population
 
 from dplasso import (
@@ -21,59 +21,52 @@ from dplasso import (
     private_score,
 )
 from dplasso.ledger import create_ledger
-from dplasso.privacy.accounting import gaussian_delta
-from dplasso.privacy.randomness import random_stream
-from dplasso.tuning.estimates import (
-    MANY_LABELS,
-    NUMBERS,
-    SEVERAL_CLASSES,
-    TWO_CLASSES,
-    Target,
-    noisy_sums,
-    score_budget,
-)
-from dplasso.tuning.metrics import METRICS
-from dplasso.tuning.scores import target_of
 
 RNG = np.random.default_rng(0)
 X = RNG.random((2000, 1))
 Y = (RNG.random(2000) < X[:, 0]).astype(int)
 
 
-TARGETS = {
-    NUMBERS: Target(),
-    TWO_CLASSES: Target((0, 1)),
-    SEVERAL_CLASSES: Target(tuple("abcde")),
-    MANY_LABELS: Target(tuple("abcde"), True),
+OF_CLASSES = ("accuracy", "auc", "f1", "f1_macro", "f1_weighted", "log_loss")
+METRICS = {
+    "numbers": ("mae",),
+    "two classes": OF_CLASSES,
+    "several classes": (*OF_CLASSES, "auc_weighted"),
+    "many labels": (*OF_CLASSES, "auc_weighted"),
 }
 
 
 @pytest.mark.parametrize(
-    ("metric", "kind"), [(name, kind) for name, one in METRICS.items() for kind in one.kinds]
+    ("kind", "metric"), [(kind, metric) for kind, own in METRICS.items() for metric in own]
 )
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
-def test_the_noise_is_what_the_guarantee_needs(metric, kind, neighbors):
+def test_the_noise_is_what_the_guarantee_needs(kind, metric, neighbors, left):
     """Standard deviation at least move / mu, with mu on the exact curve; and no more than 1 %."""
-    own, target = METRICS[metric], TARGETS[kind]
-    assert target.kind == kind
+    p, y = population(kind, 20)
+    counted = {"auc": ("several classes", "many labels"), "f1": ("many labels",)}
+    n_outputs = len(LETTERS) if kind in counted.get(metric.partition("_")[0], ()) else 1
     for rows in (1, 3):
-        asked = {"epsilon": 0.5, "delta": 1e-6, "neighbors": neighbors, "rows_per_person": rows}
-        budget, sensitivity = score_budget(own, target, **asked)
-        move = own.bound(target, neighbors) * (1.0 if neighbors == "add-remove" else 2.0)
-        move *= rows
-        mu = move / (sensitivity / budget.mu)
-        assert gaussian_delta(mu, 0.5) <= 1e-6
-        assert gaussian_delta(1.01 * mu, 0.5) > 1e-6
+        asked = {"neighbors": neighbors, "rows_per_person": rows, "metric": metric}
+        if kind == "numbers":
+            asked["target_bounds"] = (-1, 3)
+        private_score(MODELS[kind], p, y, 0.5, 1e-6, **asked)
+        _, moved, sigma, _ = left.pop()
+        # As docs/scores.md has it, in units of 2^-32.
+        needed = rows * math.sqrt(n_outputs * (1 if neighbors == "add-remove" else 2)) * 2**32
+        assert needed <= moved < needed * (1 + 1e-12)
+        assert delta_of(moved / sigma, 0.5) <= 1e-6
+        assert delta_of(1.01 * moved / sigma, 0.5) > 1e-6
 
 
-def test_the_noise_is_gaussian_of_that_deviation():
+def test_the_noise_is_gaussian_of_that_deviation(left):
     """Kolmogorov and Smirnov at a false alarm of 1e-6; a tenth less noise would be noticed."""
-    sums = np.arange(20_000, dtype=np.int64) << 32
-    before = sums.copy()
-    noise = noisy_sums(sums, 1.0, 7.0, random_stream(3)) - np.arange(20_000)
-    assert (sums == before).all()
-    assert stats.kstest(noise / 7.0, "norm").pvalue > 1e-6
-    assert stats.kstest(noise / 6.3, "norm").pvalue < 1e-6
+    classes = np.arange(100)
+    for seed in (0, 1):
+        private_score(Given(classes), np.eye(100), classes, metric="f1", random_state=seed)
+    noise = np.concatenate([(noisy - exact) / sigma for exact, _, sigma, noisy in left])
+    assert noise.size >= 20_000
+    assert stats.kstest(noise, "norm").pvalue > 1e-6
+    assert stats.kstest(noise / 0.9, "norm").pvalue < 1e-6
 
 
 def test_a_score_has_a_statement_of_its_own():
@@ -156,10 +149,10 @@ def test_what_is_wrong_is_refused(classes, changes, words):
 
 
 def test_the_default_metric_fits_the_target():
-    p, y = population(SEVERAL_CLASSES, 2000)
-    assert private_score(MODELS[SEVERAL_CLASSES], p, y, 5.0).metric == "accuracy"
-    p, y = population(MANY_LABELS, 2000)
-    score = private_score(MODELS[MANY_LABELS], p, y, 5.0)
+    p, y = population("several classes", 2000)
+    assert private_score(MODELS["several classes"], p, y, 5.0).metric == "accuracy"
+    p, y = population("many labels", 2000)
+    score = private_score(MODELS["many labels"], p, y, 5.0)
     assert score.metric == "auc"
     assert [one["label"] for one in score.to_dict()["by_class"]] == list(LETTERS)
     X = np.random.default_rng(0).normal(size=(800, 5))
@@ -192,4 +185,4 @@ def test_a_model_of_labels_and_rows_of_classes_do_not_go_together():
     one = DPLogisticRegression(20.0).fit(X, Y[:, 0])
     with pytest.raises(DataError, match="predicts one label for each row, but y has 3"):
         private_score(one, X, Y, 1.0)
-    assert target_of(many, many.classes_, 3) == Target((0, 1, 2), many_labels=True)
+    assert private_score(many, X, Y, 1.0).metric == "auc"
