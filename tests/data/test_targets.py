@@ -1,54 +1,59 @@
 """Labels and numbers to predict, and names of people as hashes: who is who, and who is nobody."""
 
+import json
+
 import numpy as np
-import pyarrow
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dplasso import DataError
-from dplasso.data.labels import classes_of, encode_targets, numbers_of
-from dplasso.data.people import hash_people, number_people
+from data.row_blocks import write_table
+from data.store.reference import block_source, random_matrix
+from dplasso import DataError, DPLinearRegression, DPLogisticRegression
+from dplasso.data.store import write_store
+from dplasso.encoding.files import encode_files
+from schemas import Number, Schema
 
 
-def encode_labels(y, declared):
-    """The classes and the number of each label's class, as a fit asks for them."""
-    classes = classes_of(y, declared)
-    return classes, numbers_of(y, classes)
+def fitted(y, declared):
+    """Return a model without noise of rows that have an entry for their label, and its labels."""
+    X = (y[:, np.newaxis] == np.unique(y)).astype(float)
+    model = DPLogisticRegression(np.inf, classes=declared).fit(X, y)
+    return model, model.predict(X).tolist()
 
 
 @pytest.mark.parametrize(
-    ("y", "declared", "classes", "expected"),
+    ("y", "declared", "classes"),
     [
         # From the data they are sorted.
-        ([1, 0, 1, 0], None, [0, 1], [1, 0, 1, 0]),
-        ([5, -3, 5, -3], None, [-3, 5], [1, 0, 1, 0]),
-        ([1.0, -1.0], None, [-1.0, 1.0], [1, 0]),
-        ([True, False], None, [False, True], [1, 0]),
-        (["spam", "ham"], None, ["ham", "spam"], [1, 0]),
-        (np.array(["b", "a", "b"], object), None, ["a", "b"], [1, 0, 1]),
-        (["b", "c", "a", "b"], None, ["a", "b", "c"], [1, 2, 0, 1]),
+        ([1, 0, 1, 0], None, [0, 1]),
+        ([5, -3, 5, -3], None, [-3, 5]),
+        ([1.0, -1.0], None, [-1.0, 1.0]),
+        ([True, False], None, [False, True]),
+        (["spam", "ham"], None, ["ham", "spam"]),
+        (np.array(["b", "a", "b"], object), None, ["a", "b"]),
+        (["b", "c", "a", "b"], None, ["a", "b", "c"]),
         # The declared order is kept; labels match across number types, and one may be absent.
-        (["no", "yes", "no"], ("yes", "no"), ["yes", "no"], [1, 0, 1]),
-        (["no", "yes", "no"], np.array(["yes", "no"]), ["yes", "no"], [1, 0, 1]),
-        ([1.0, 0.0], (0, 1), [0, 1], [1, 0]),
-        ([3.0, 1.0], (3, 2, 1), [3, 2, 1], [0, 2]),
-        ([0, 0, 0], [0, 1], [0, 1], [0, 0, 0]),
+        (["no", "yes", "no"], ("yes", "no"), ["yes", "no"]),
+        (["no", "yes", "no"], np.array(["yes", "no"]), ["yes", "no"]),
+        ([1.0, 0.0], (0, 1), [0, 1]),
+        ([3.0, 1.0], (3, 2, 1), [3, 2, 1]),
+        ([0, 0, 0], [0, 1], [0, 1]),
     ],
 )
-def test_classes_and_their_numbers(y, declared, classes, expected):
+def test_classes_and_what_is_predicted(y, declared, classes):
     y = np.asarray(y)
-    found, numbers = encode_labels(y, declared)
-    assert found.tolist() == classes
-    assert found.dtype == (y if declared is None else np.asarray(declared)).dtype
-    assert numbers.dtype == np.float64
-    assert numbers.tolist() == expected
+    model, predicted = fitted(y, declared)
+    assert model.classes_.tolist() == classes
+    assert model.classes_.dtype == (y if declared is None else np.asarray(declared)).dtype
+    assert predicted == y.tolist()
 
 
 @pytest.mark.parametrize("declared", [None, np.array(["ham", "spam"], dtype="<U40")])
 def test_a_longer_label_elsewhere_leaves_no_trace(declared):
     y = np.array(["spam", "ham", "a label of somebody else"])[:2]
-    assert encode_labels(y, declared)[0].dtype == np.dtype("<U4")
+    assert fitted(y, declared)[0].classes_.dtype == np.dtype("<U4")
 
 
 @pytest.mark.parametrize(
@@ -63,7 +68,7 @@ def test_a_longer_label_elsewhere_leaves_no_trace(declared):
 )
 def test_the_row_of_an_undeclared_label_is_named(y, declared, row):
     with pytest.raises(DataError, match="a label that is not one of the declared classes") as error:
-        encode_labels(np.array(y), declared)
+        fitted(np.array(y), declared)
     assert str(error.value).endswith(f"row {row} of those that enter")
     assert f"{declared[0]!r} and {declared[1]!r}" in str(error.value)
 
@@ -72,23 +77,39 @@ def test_one_label_among_the_floats_makes_no_others_of_the_rest():
     """Of a list, numpy makes floats as soon as one label is one."""
     declared = [1, 2**53, 2**53 + 1]
     labels = [2**53 + 1, 2**53, 1]
-    assert encode_labels(np.array(labels), declared)[1].tolist() == [2, 1, 0]
+    assert fitted(np.array(labels), declared)[1] == labels
     with pytest.raises(
         DataError, match="cannot represent the large whole numbers in classes exactly"
     ):
-        encode_labels(np.array([*labels, 1.0]), declared)
-    assert encode_labels(np.array([1.0, 2.0**53]), [1, 2**53])[1].tolist() == [0, 1]
+        fitted(np.array([*labels, 1.0]), declared)
+    assert fitted(np.array([1.0, 2.0**53]), [1, 2**53])[1] == [1, 2**53]
 
 
-@pytest.mark.parametrize("bounds", [(0.0, 10.0), (-1e308, 1e308)])
-def test_numbers_are_clipped_and_scaled(bounds):
-    low, high = bounds
-    found = encode_targets(np.array([low, high, 0.5 * low + 0.5 * high, -1.7e308, 1.7e308]), bounds)
-    assert found.tolist() == [-1.0, 1.0, 0.0, -1.0, 1.0]
+@pytest.mark.parametrize(("low", "high"), [(0.0, 10.0), (-1e308, 1e308)])
+def test_numbers_are_clipped_and_scaled(low, high):
+    y = np.array([low, high, 0.5 * low + 0.5 * high, -1.7e308, 1.7e308])
+    model = DPLinearRegression(np.inf, target_bounds=(low, high)).fit(np.eye(5), y)
+    expected = np.array([low, high, y[2], low, high]) / high
+    np.testing.assert_allclose(model.predict(np.eye(5)) / high, expected, atol=0.01)
 
 
-def place(row):
-    return f"row {row + 1}"
+@pytest.fixture(scope="module")
+def of_people(tmp_path_factory):
+    """Make stores of rows that name people."""
+    place, schema = tmp_path_factory.mktemp("people"), Schema((Number("x", 1.0),), "y")
+
+    def write(names, memory=2**28):
+        path = place / "t.jsonl"
+        if isinstance(names, pa.Array):
+            more = dict.fromkeys("xy", np.zeros(len(names)))
+            path = write_table(place / "t.parquet", pa.table({"who": names} | more))
+        else:
+            rows = [json.dumps({"who": name, "x": 1.0, "y": 0}) + "\n" for name in names]
+            path.write_text("".join(rows))
+        source = encode_files(path, schema, person_column="who").source
+        return write_store(source, place / "s", force=True, memory=memory)
+
+    return write
 
 
 TEXTS = st.sampled_from(["ann", "bob", "Ann", "\ud800", "7", "07", "ann ", "ann\0"])
@@ -96,42 +117,38 @@ NUMBERS = st.sampled_from([7, 7.0, 8, 2**60, 2**60 + 1, 2**63, 10**40, -7])
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=30) | st.lists(NUMBERS, min_size=1, max_size=30))
-def test_rows_are_one_person_s_iff_their_names_are_equal(names):
-    hashes, kind = hash_people(names, place)
-    assert kind == ("texts" if isinstance(names[0], str) else "whole numbers")
-    numbers = number_people(hashes)
+def test_rows_are_one_person_s_iff_their_names_are_equal(of_people, names):
+    numbers = of_people(names).people
     same = [[one == other for other in names] for one in names]
     assert (numbers[:, None] == numbers[None, :]).tolist() == same
-    # In chunks, as files are read.
-    chunks = [hash_people(names[k : k + 3], place, kind)[0] for k in range(0, len(names), 3)]
-    np.testing.assert_array_equal(np.concatenate(chunks), hashes)
 
 
-def test_both_halves_of_a_hash_count():
-    hashes = np.array([1, 5, 1, 6, 2, 5, 1, 5])
-    first, second, third, again = number_people(hashes).tolist()
+def test_both_halves_of_a_hash_count(tmp_path):
+    hashes = np.array([[1, 5], [1, 6], [2, 5], [1, 5]])
+    source = block_source(random_matrix(4, 20, 0.2), np.arange(4) % 2, people=hashes)
+    first, second, third, again = write_store(source, tmp_path / "s").people.tolist()
     assert len({first, second, third}) == 3
     assert again == first
 
 
-@pytest.mark.parametrize(
-    "name", [None, "", "  ", np.nan, np.inf, 1.5, 2.0**53, True, b"ann", [1], 7, 7.0]
-)
-def test_whoever_is_nobody_is_refused_and_not_quoted(name):
-    with pytest.raises(DataError, match=r"^row 2: .*; use ") as refusal:
-        hash_people(["ann", name], place)
+@pytest.mark.parametrize("name", [None, "", "  ", 1.5, 2.0**53, True, [1], 7, 7.0])
+def test_whoever_is_nobody_is_refused_and_not_quoted(of_people, name):
+    with pytest.raises(DataError, match=r"column 'who', line 2: .*; use ") as refusal:
+        of_people(["ann", name])
     assert "ann" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("before", ["texts", "whole numbers"])
-def test_a_kind_holds_for_all_chunks(before):
-    other = ["7"] if before == "whole numbers" else [7]
-    with pytest.raises(DataError, match=f"row 1: .* than ids before it \\({before}\\)"):
-        hash_people(other, place, before)
+def test_a_kind_holds_for_all_blocks(of_people, before):
+    names, other = [f"p{k}" for k in range(1000)], 7
+    if before == "whole numbers":
+        names, other = [*range(1000)], "p7"
+    with pytest.raises(DataError, match=rf"line 1001: .* than ids before it \({before}\)"):
+        of_people([*names, other], memory=1)
 
 
-def test_a_column_of_narrow_floats_is_not_trusted_beyond_what_they_hold():
+def test_a_column_of_narrow_floats_is_not_trusted_beyond_what_they_hold(of_people):
     with pytest.raises(DataError, match="row 2: a floating-point number"):
-        hash_people(pyarrow.array([1, 2.0**24], pyarrow.float32()), place)
+        of_people(pa.array([1, 2.0**24], pa.float32()))
     with pytest.raises(DataError, match=r"row 1: a value of type bool"):
-        hash_people(pyarrow.array([True, False]), place)
+        of_people(pa.array([True, False]))
