@@ -17,12 +17,17 @@ from dplasso import (
     DPLassoClassifier,
     DPLinearRegression,
     DPLogisticRegression,
+    PrivacyStatement,
+    PrivateSearch,
     PublicEncoder,
+    private_comparison,
+    private_quantiles,
+    private_score,
 )
 from dplasso.data.store import write_store
 from dplasso.encoding.files import encode_files
 from estimators.kinds import numbers
-from schemas import Categories, Number, Schema
+from schemas import Bins, Categories, Number, Schema
 
 CITIES = tuple(f"c{k}" for k in range(20))
 SCHEMA = Schema((Categories("city", CITIES), Number("age", 100.0)), "y")
@@ -97,6 +102,34 @@ def test_the_same_model_from_every_form(model, rows, arrays, store):
         assert from_store.privacy_ == first.privacy_
     everything = sklearn.clone(model).fit(X, y)
     assert not np.array_equal(numbers(everything), numbers(first))
+
+
+def test_statements_about_people_say_so(arrays, store, table, tmp_path):
+    """Without one of a person's rows another one enters: no promise is about single rows."""
+    X, y, names = arrays
+    model = DPLogisticRegression(classes=(0, 1)).fit(X, y)
+    plain = write_store(encode_files(table, SCHEMA).source, tmp_path / "plain.store")
+    search = PrivateSearch(DPLogisticRegression(classes=(0, 1)), {"fit_intercept": [True]})
+    bins = Schema([Bins("age", [50])])
+
+    def statements(given, labels, groups):
+        yield sklearn.clone(model).fit(given, labels, groups=groups).privacy_
+        yield sklearn.clone(search).fit(given, labels, groups=groups).privacy_
+        yield private_score(model, given, labels, groups=groups).privacy
+        yield private_comparison(model, model, given, labels, groups=groups).privacy
+
+    edged = private_quantiles(
+        pd.read_parquet(table), bins, {"age": (0, 99)}, epsilon=1, groups=names
+    )
+    every = [edged.edges.statement, *statements(store, None, None), *statements(X, y, names)]
+    for statement in every:
+        assert "each person, of whom only the first row entered" in statement.text()
+        assert "If all rows of any one person were added or removed" in statement.text()
+        assert (statement.protected, statement.epsilon_by_rows) == ("each person", {})
+        assert PrivacyStatement.from_json(statement.to_json()) == statement
+    for statement in (*statements(plain, None, None), *statements(X, y, None)):
+        assert "any one record were added or removed" in statement.text()
+        assert statement.protected == "each row"
 
 
 def test_other_groups_may_be_given_for_a_store(store):

@@ -11,6 +11,8 @@ import scipy.sparse as sp
 from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 from scipy import stats
 from scipy.optimize import brentq
+from sklearn.compose import ColumnTransformer
+from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from tests.tuning.models import delta_of
 
@@ -26,6 +28,7 @@ from dplasso import (
     PublicEncoder,
     load,
     private_quantiles,
+    save,
 )
 from dplasso.cluster import ThreadEngine
 from dplasso.data.store import write_store
@@ -304,6 +307,29 @@ class TestRefusals:
         with pytest.raises(DataError, match="a search does not include their cost"):
             search.fit(X, table["y"])
         fitted(DPLogisticRegression, schema, table, epsilon=math.inf)
+
+    def test_rows_that_were_chosen_still_count_them(self):
+        table = people(200)
+        X = PublicEncoder(released(table)).transform(table)
+        model = DPLogisticRegression(classes=[0, 1])
+        rows = np.arange(200) % 2 == 0
+        for some, y in (
+            (X.copy(), table["y"]),
+            (X[rows], table["y"][rows]),
+            (train_test_split(X, random_state=0)[0], np.arange(150) % 2),
+        ):
+            assert model.fit(some, y).privacy_.find("edges") is not None
+
+    def test_a_pipeline_that_loses_them_is_not_saved(self, tmp_path):
+        """Joined with other columns, the rows no longer say that their edges were paid for."""
+        table, model = people(200), DPLogisticRegression(classes=[0, 1])
+        encoder = PublicEncoder(released(table))
+        joined = ColumnTransformer([("table", encoder, ["age", "income", "ward"])])
+        pipeline = make_pipeline(joined, model).fit(table, table["y"])
+        with pytest.raises(ValueError, match=r"step 'table' has edges of bins .* does not count"):
+            save(pipeline, tmp_path / "m.npz")
+        save(make_pipeline(encoder, model).fit(table, table["y"]), tmp_path / "m.npz")
+        save(load(tmp_path / "m.npz"), tmp_path / "again.npz")
 
     @pytest.mark.parametrize("edges_by_person", [False, True])
     @pytest.mark.parametrize("how", ["memory", "store", "partition", "partition of a store"])

@@ -198,15 +198,12 @@ def data_text(report: Mapping[str, Any]) -> str:
 
 def promise(statement: "PrivacyStatement", *, explain: bool) -> None:
     """Print the privacy statement, or only its most important sentences."""
-    from dplasso.privacy.parameters import RELATIONS
-
     paragraphs = statement.text().split("\n\n")
     if explain:
         text(statement.text())
     elif statement.is_private:
         text(paragraphs[0])
-        protected = RELATIONS[statement.neighbors].protected(statement.rows_per_person)
-        text(f"This protects {protected}. Run with --explain for details.")
+        text(f"This protects {statement.protected}. Run with --explain for details.")
     else:
         text("\n".join(paragraphs[:2]))
 

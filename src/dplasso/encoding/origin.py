@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from dplasso.encoding.schema import ReleasedEdges, Schema, schema_from_json, shown_settings
 from dplasso.errors import DataError
@@ -52,8 +53,28 @@ def origin_from_json(document: Any) -> Origin | None:
     return Origin(None if schema is None else schema_from_json(schema), document["binarize"])
 
 
+class EdgedRows(csr_array):
+    """Rows whose bins have private edges: copies and selected rows keep the origin.
+
+    A fit counts the cost of the edges by it.
+    """
+
+    def __getitem__(self, key: Any) -> Any:
+        part = super().__getitem__(key)
+        columns = key[1:] if isinstance(key, tuple) else ()
+        whole = all(some is Ellipsis or some == slice(None) for some in columns)
+        kept = whole and isinstance(part, EdgedRows)
+        return with_origin(part, origin_of(self)) if kept else part
+
+    def copy(self) -> Any:
+        """Return a copy with the same origin."""
+        return with_origin(super().copy(), origin_of(self))
+
+
 def with_origin(X: Any, origin: Origin | None) -> Any:
-    """Attach an origin to a sparse matrix; slices and copies of the matrix lose it."""
+    """Attach an origin to a sparse matrix; slices and copies of most matrices lose it."""
+    if origin is not None and origin.edges is not None:
+        X = EdgedRows(X)
     setattr(X, _ATTRIBUTE, origin)
     return X
 

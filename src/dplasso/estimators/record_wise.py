@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from dplasso.encoding.encoder import PublicEncoder
 from dplasso.errors import DataError, is_ours, of_a_stranger
 from dplasso.fit.records import store_of
 from dplasso.matrix.compressed import checked, format_of, without_duplicates
@@ -205,9 +206,19 @@ def check_record_wise(steps: Pipeline) -> None:
 def record_wise_parts(model: Any) -> tuple[Pipeline | None, Any]:
     """Return the steps before a model, or None, and the model itself; of a search, the best."""
     steps, last = split(chosen(model))
+    last = chosen(last)
     if steps is not None:
         check_record_wise(steps)
-    return steps or None, chosen(last)
+        statement = getattr(last, "privacy_", None)
+        for name, step in every_step(steps):
+            edges = step.schema_.edges if isinstance(step, PublicEncoder) else None
+            if edges and statement and statement.is_private and not statement.find("edges"):
+                raise ValueError(
+                    f"step {name!r} has edges of bins that were released from records, and the "
+                    "statement does not count their cost: put the encoder right before the model, "
+                    "or, if these were other records, delete `edges` from the schema"
+                )
+    return steps or None, last
 
 
 def every_step(step: Any) -> Iterator[tuple[str, Any]]:

@@ -85,15 +85,16 @@ class LocalRecords:
             groups = self.X.people
         if groups is None:
             return self
-        return self.only(rows_within_limit(person_numbers(groups, len(self.y)), rows_per_person))
+        within = rows_within_limit(person_numbers(groups, len(self.y)), rows_per_person)
+        return replace(self.only(within), by_person=True)
 
     def only(self, within: NDArray[np.bool_]) -> "LocalRecords":
-        """Leave out all other rows, by people."""
+        """Leave out all other rows."""
         if isinstance(self.X, Store):
-            return replace(self, within=within, by_person=True)
+            return replace(self, within=within)
         weights = None if self.weights is None else self.weights[within]
         X, y = self.X[within], self.y[within]
-        return replace(self, X=X, y=y, weights=weights, by_person=True)
+        return replace(self, X=X, y=y, weights=weights)
 
     def encoded(self, task: Task) -> "LocalRecords":
         """Return the records with the targets of a task."""

@@ -28,6 +28,12 @@ class StatedRelease(NamedTuple):
     numbers: Mapping[str, float]
 
 
+def of_people(rows_per_person: int) -> StatedRelease:
+    """Return the first entry of a statement about people, some of whose rows enter."""
+    rows = "row" if rows_per_person == 1 else f"{rows_per_person:,} rows"
+    return StatedRelease("people", f"only the first {rows} of each person entered", {})
+
+
 _WHOLE = ("steps", "rows_per_person", "n_classes")
 _CHOICES = {
     "neighbors": tuple(RELATIONS),
@@ -128,7 +134,8 @@ class PrivacyStatement:
     target_bounds : tuple of float or None
         Public interval of the targets of a regression.
     epsilon_by_rows : dict of str to float
-        The epsilon of a person with 2, 5 or 10 times as many rows as the guarantee covers.
+        The epsilon of a person with 2, 5 or 10 times as many rows as the guarantee covers; empty if
+        it covers all rows of a person.
     about : {"model", "score", "edges"}
         What the statement is about.
     prior, public_rows : str
@@ -163,6 +170,17 @@ class PrivacyStatement:
 
     def __post_init__(self) -> None:
         _check_claim(self)
+
+    @property
+    def by_person(self) -> bool:
+        """Whether it protects all rows of a person together, however many there are."""
+        return self.find("people") is not None
+
+    @property
+    def protected(self) -> str:
+        """Who is protected, in a few words."""
+        relation, rows = RELATIONS[self.neighbors], self.rows_per_person
+        return f"{relation.part(2)}each person" if self.by_person else relation.protected(rows)
 
     def find(self, name: str) -> StatedRelease | None:
         """Return the first release of a name, such as "gradients"; None if there is none."""
@@ -260,6 +278,8 @@ def make_statement(
     drawn, source = budget.name != "none", wording.SEEDED if seeded else wording.FROM_SYSTEM
     reasons = [budget.leak] if budget.leak else []
     by_rows = {} if reasons else {str(rows): budget.epsilon_of_rows(rows) for rows in _ROWS}
+    if any(release.name == "people" for release in releases):
+        by_rows = {}
     accountant = "" if reasons else budget.accountant
     if seeded and drawn:
         reasons.append(_SEED_REASON)
@@ -291,11 +311,14 @@ def _source_of_classes(declared: bool, *, numbers: bool) -> str:
     return wording.CLASSES_DECLARED if declared else wording.CLASSES_FROM_Y
 
 
-def state_search(fit: PrivacyStatement, cost: Any, *, classes_declared: bool) -> PrivacyStatement:
+def state_search(
+    fit: PrivacyStatement, cost: Any, *, classes_declared: bool, by_person: bool
+) -> PrivacyStatement:
     """Return what a search with a `dplasso.tuning.search_cost.SearchCost` guarantees.
 
     `fit`: the statement of a try.
     """
+    people = [of_people(fit.rows_per_person)] if by_person else []
     tries = StatedRelease(
         "search",
         f"the best of a random number of tries (logarithmic law, {cost.tries.mean:g} expected), "
@@ -305,7 +328,7 @@ def state_search(fit: PrivacyStatement, cost: Any, *, classes_declared: bool) ->
     )
     return replace(
         fit,
-        releases=(tries, *fit.releases),
+        releases=(*people, tries, *fit.releases),
         epsilon=cost.epsilon_spent,
         epsilon_requested=cost.epsilon,
         delta=cost.delta,

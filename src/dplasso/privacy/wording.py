@@ -70,7 +70,12 @@ def _protection(statement: "PrivacyStatement") -> str:
     """Return a paragraph on who is protected, how strongly, and who is protected less."""
     rows, by_rows = statement.rows_per_person, statement.epsilon_by_rows
     data = {"model": "training data", "score": "scored data"}.get(statement.about, "data")
-    if rows == 1:
+    if statement.by_person:
+        first = "row" if rows == 1 else f"{rows:,} rows"
+        who = f"each person, of whom only the first {first} entered."
+        moved, others, other, labels = "all rows of any one person", "any others", "other", "labels"
+        less = "It does not matter how many rows a person has."
+    elif rows == 1:
         who = f"each single record (one row of the {data})."
         moved, others, other, labels = "any one record", "any other", "another", "label"
         less = "A person with several rows is protected less than a person with one."

@@ -155,7 +155,10 @@ def _meaning(statement: PrivacyStatement) -> str:
         )
     rows, relation = statement.rows_per_person, RELATIONS[statement.neighbors]
     record = "any one row of the data" if rows == 1 else f"all rows of one person, up to {rows:,},"
-    whom = f"It protects {relation.protected(rows)}. A person with more rows is protected less."
+    whom = f"It protects {statement.protected}. A person with more rows is protected less."
+    if statement.by_person:
+        rows, record = 2, "all rows of one person"
+        whom = f"It protects {statement.protected}, however many rows that is."
     factor = "at most a factor of" if statement.epsilon <= PICTURED else "a factor of"
     if not relation.hides_features:
         whom += " It does not protect the features, so they may show in the model."

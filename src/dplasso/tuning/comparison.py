@@ -146,6 +146,7 @@ def compared(
         ),
         "sums of the differences of two models' losses",
         rows_per_person=rows_per_person,
+        by_person=a.rows.by_person,
         **paid,
     )
     value, low, high = (span(a.target) * number for number in scorer.estimate(sums))

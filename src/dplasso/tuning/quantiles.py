@@ -34,7 +34,7 @@ from dplasso.privacy.parameters import (
     keeps_labels_alone,
 )
 from dplasso.privacy.randomness import random_stream
-from dplasso.privacy.statement import StatedRelease, make_statement
+from dplasso.privacy.statement import StatedRelease, make_statement, of_people
 from dplasso.tuning.estimates import noisy_sums, sums_budget
 
 _CELLS = 128
@@ -124,9 +124,10 @@ def private_quantiles(
     if groups is not None:
         X = X[rows_within_limit(person_numbers(groups, X.shape[0]), rows_per_person)]
     words = "Gaussian noise on the numbers of records in the cells of a public grid"
+    stated = [StatedRelease("edges", words, {"sensitivity": sensitivity})]
     statement = make_statement(
         budget,
-        [StatedRelease("edges", words, {"sensitivity": sensitivity})],
+        stated if groups is None else [of_people(rows_per_person), *stated],
         seeded=random_state is not None,
         classes_declared=True,
         about="edges",

@@ -17,7 +17,12 @@ from dplasso.ledger import SCORE, Ledger, charged, check_affordable, checked_led
 from dplasso.model import Model
 from dplasso.privacy.parameters import check_epsilon, check_positive, check_rows_per_person
 from dplasso.privacy.randomness import random_stream
-from dplasso.privacy.statement import PrivacyStatement, StatedRelease, make_statement
+from dplasso.privacy.statement import (
+    PrivacyStatement,
+    StatedRelease,
+    make_statement,
+    of_people,
+)
 from dplasso.privacy.wording import rounded_up, warn_of
 from dplasso.tuning.estimates import (
     NUMBERS,
@@ -156,6 +161,7 @@ def private_score(
         delta=delta,
         neighbors=neighbors,
         rows_per_person=rows_per_person,
+        by_person=scored.rows.by_person,
         confidence=confidence,
         random_state=random_state,
         ledger=ledger,
@@ -225,6 +231,7 @@ def paid_sums(
     delta: float,
     neighbors: str,
     rows_per_person: int,
+    by_person: bool,
     confidence: float = 0.95,
     random_state: Any,
     ledger: "str | PathLike[str] | Ledger | None",
@@ -241,8 +248,9 @@ def paid_sums(
     stated = StatedRelease(
         "score", f"Gaussian noise on {words} over all rows", {"sensitivity": moved}
     )
+    entries = [of_people(rows_per_person), stated] if by_person else [stated]
     statement = make_statement(
-        budget, [stated], seeded=random_state is not None, classes_declared=True, about="score"
+        budget, entries, seeded=random_state is not None, classes_declared=True, about="score"
     )
     warn_of(statement.cautions(), stacklevel=4)
     check_affordable(paid, budget, SCORE)

@@ -173,6 +173,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         records = records_of(candidates, X, y)
         y = records.y
         rows, person = entering_rows(records, groups, first.rows_per_person)
+        of_people = groups is not None or getattr(records.X, "knows_people", False)
         classes = None if is_regressor(first) else _declare_classes(candidates, y[rows])
         target = target_of(None, classes, records.n_labels)
         metric = chosen_metric(self.metric, target)
@@ -183,7 +184,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         scorer = scorer_of(cost, metric, target)
         cost = whole_budget(cost, ledger)
         declared = target.many_labels or getattr(first, "classes", None) is not None
-        warn_of(_stated(candidates[0], records, cost, declared, seeded).cautions(), stacklevel=3)
+        stated = {"classes_declared": declared, "by_person": of_people}
+        warn_of(_stated(candidates[0], records, cost, seeded, **stated).cautions(), stacklevel=3)
         check_affordable(ledger, cost)
         held = draw_held_out(person, self.held_out, stream)
         notes = {"prior": started or None}
@@ -195,7 +197,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             n_tries = draw_tries(cost.tries, stream)
             best = best_of(candidates, n_tries, parts, scorer, stream, seeded=seeded)
         self.best_score_, (self.best_params_, _), fitted = best
-        self.privacy_ = state_search(fitted.privacy_, cost, classes_declared=declared)
+        self.privacy_ = state_search(fitted.privacy_, cost, **stated)
         self._set_best(fitted, records)
         self.cv_results_ = results_of(candidates, best)
         self.metric_ = metric
@@ -253,9 +255,9 @@ def _declare_classes(candidates: list[Candidate], y: NDArray[Any]) -> NDArray[An
 
 
 def _stated(
-    candidate: Candidate, records: LocalRecords, cost: SearchCost, declared: bool, seeded: bool
+    candidate: Candidate, records: LocalRecords, cost: SearchCost, seeded: bool, **stated: bool
 ) -> PrivacyStatement:
     method = method_of(clone(candidate.estimator).set_params(random_state=0 if seeded else None))
     task, n_features = method.targets.task(records), records.shape[1]
     fit = method.statement(task, method.budget(task, n_features), n_features)
-    return state_search(fit, cost, classes_declared=declared)
+    return state_search(fit, cost, **stated)
