@@ -179,5 +179,10 @@ def test_the_total_of_a_person_in_all_data_sets_is_the_sum(tmp_path):
     epsilon, delta = total_of(budgets)
     assert delta == 1e-6
     assert epsilon == epsilon_total(rho, draws, delta) > 0.9
+    # Somebody protected in March with two rows may have as many in January.
+    add_dataset(path, "march", 1.0, 1e-6, rows_per_person=2)
+    both = [spent(each.entries, 2) for each in budgets]
+    rho, draws = (sum(part) for part in zip(*both, strict=True))
+    assert total_of(read_budgets(path))[0] == epsilon_total(rho, draws, delta) > 1.9 * epsilon
     add_dataset(path, "april", 2.0, 1e-5, neighbors="replace-one")
     assert total_of(read_budgets(path)) is None

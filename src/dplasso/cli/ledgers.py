@@ -158,10 +158,10 @@ def show(ledger_file: Path, dataset: str | None = None) -> output.Result:
             print_report(report)
         if total is not None:
             epsilon, delta = map(up, total)
-            output.text(
-                f"A person in all of these data sets has spent epsilon {epsilon} at delta {delta}.",
-                wrap=False,
-            )
+            rows = max(budget.rows_per_person for budget in budgets)
+            each = f", with up to {rows:,} rows in each," * (rows > 1)
+            spent = f"has spent epsilon {epsilon} at delta {delta}"
+            output.text(f"A person in all of these data sets{each} {spent}.", wrap=False)
 
     return output.Result(document, print_all)
 

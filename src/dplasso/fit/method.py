@@ -260,7 +260,8 @@ def checked_target_bounds(bounds: Any) -> tuple[float, float]:
         low, high = (float(end) for end in bounds)
     except (TypeError, ValueError):
         low = high = math.nan
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+    # Between two of the smallest numbers there is no middle.
+    if not (math.isfinite(low) and math.isfinite(high) and 0.5 * high - 0.5 * low > 0.0):
         raise ParameterError(
             f"`target_bounds` must be two finite numbers (low, high), low < high, got {bounds!r}"
         )

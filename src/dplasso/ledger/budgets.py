@@ -21,7 +21,7 @@ from dplasso.ledger.composition import (
     rho_limit,
 )
 from dplasso.ledger.database import FAILED, FINISHED, LedgerPath, new_image, transaction
-from dplasso.ledger.entries import Budget, Charge
+from dplasso.ledger.entries import Budget, Charge, spent
 from dplasso.ledger.rows import insert_dataset, insert_entry, keyed, now, read_rows
 from dplasso.privacy.parameters import (
     check_delta,
@@ -258,9 +258,13 @@ def pick(budgets: Iterable[Budget], dataset: str | None, path: Any) -> Budget:
 
 
 def total_of(budgets: Sequence[Budget]) -> tuple[float, float] | None:
-    """Return epsilon and delta of a person in all data sets; None if neighbour relations differ."""
+    """Return epsilon and delta of a person in all data sets; None if neighbour relations differ.
+
+    In each of them the person has as many rows as any of the budgets protects.
+    """
     if len({budget.neighbors for budget in budgets}) > 1:
         return None
-    delta = max(budget.delta for budget in budgets)
-    rho, draws = sum(budget.rho for budget in budgets), sum(b.draw_delta for b in budgets)
+    rows, delta = (max(getattr(b, name) for b in budgets) for name in ("rows_per_person", "delta"))
+    costs = [spent(budget.entries, rows) for budget in budgets]
+    rho, draws = (sum(cost) for cost in zip(*costs, strict=True))
     return epsilon_total(rho, draws, delta), delta
