@@ -237,6 +237,11 @@ class TestCost:
         done("report", model, "--out", tmp_path / "r.html")
         assert told in (tmp_path / "r.html").read_text()
         assert load(model).model_.origin.edges.digest == document["edges"]["digest"]
+        # The same rows in a store of their own, by a worker.
+        done("convert", given[0], tmp_path / "t.store", *given[1:3])
+        given = (tmp_path / "t.store", "--cluster", "threads", "--classes", "0,1", "--epsilon", 1)
+        in_parts = found("fit", *given, "--model", tmp_path / "parts.npz")["privacy"]
+        assert in_parts["releases"] == statement["releases"]
 
     def test_more_rows_of_a_person_cost_more(self):
         table = people(200)

@@ -72,8 +72,8 @@ class EdgedRows(csr_array):
 
 
 def with_origin(X: Any, origin: Origin | None) -> Any:
-    """Attach an origin to a sparse matrix; slices and copies of most matrices lose it."""
-    if origin is not None and origin.edges is not None:
+    """Return rows with an origin; slices and copies of most matrices lose it."""
+    if origin is not None and origin.edges is not None and isinstance(X, csr_array):
         X = EdgedRows(X)
     setattr(X, _ATTRIBUTE, origin)
     return X
