@@ -2,6 +2,7 @@
 
 import math
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,13 +14,13 @@ from evidence.audit.exact import (
     neighbourhoods,
 )
 from evidence.audit.solver import solver_target
+from scipy.sparse import csr_array
 from scipy.special import expit, logsumexp
 from scipy.stats import chisquare
 
 from audit import mutants
 from audit.mutants import settings
 from dplasso.audit import Claim
-from dplasso.audit.claims import make_data
 from dplasso.privacy.randomness import stream_from_key
 
 
@@ -92,7 +93,8 @@ def written_out(data, steps, radius, exponent):
 def test_the_enumeration_is_the_algorithm_written_out():
     chosen = settings(n_iter=3, l1_radius=4.0, epsilon=8.0, drift_tol=0.0)
     target = solver_target(chosen)
-    data = make_data(np.array([[1.0, 0.0], [0.5, -1.0], [0.0, 1.0]]), np.array([1, 0, 0]))
+    rows = csr_array([[1.0, 0.0], [0.5, -1.0], [0.0, 1.0]])
+    data = SimpleNamespace(X=rows, y=np.array([1, 0, 0]))
     found = all_transcripts(target.step, data, 3)
     assert np.exp(found.paths).sum() == pytest.approx(1.0, abs=1e-12)
     # A record moves a gradient by 1/2 at most.
@@ -109,7 +111,7 @@ def test_fits_are_drawn_from_what_is_enumerated():
         settings(n_iter=3, epsilon=20.0),
         new_stream=lambda: stream_from_key(keys.integers(0, 2**32, 8, dtype=np.uint32)),
     )
-    data = make_data(np.array([[1.0], [1.0], [0.0]]), np.array([1, 0, 0]))
+    data = SimpleNamespace(X=csr_array([[1.0], [1.0], [0.0]]), y=np.array([1, 0, 0]))
     expected = np.exp(all_transcripts(target.step, data, 3).paths)
     counts = np.zeros(expected.size)
     runs = 4000

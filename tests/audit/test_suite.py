@@ -7,24 +7,23 @@ import numpy as np
 import pytest
 
 from dplasso import DPLassoClassifier
-from dplasso.audit import Report, audit_weights, claim_of, weights_target
+from dplasso.audit import AuditSettings, Report, audit_weights, estimator_target, weights_target
 from dplasso.gradient_descent import schedule
 from dplasso.phases import descend
-from dplasso.phases.releases import Counted
-from dplasso.privacy.budget import Budget, Draws, build_budget
+from dplasso.privacy.budget import Budget
 from recorded_fits import short_runs
 
 
 def test_what_claims_nothing_or_was_not_audited_has_no_report():
     with pytest.raises(ValueError, match="claims nothing"):
-        claim_of(build_budget(Draws(vertices=5), epsilon=math.inf, delta=1e-6, n_iter=5))
+        estimator_target(AuditSettings(epsilon=math.inf))
     with pytest.raises(ValueError, match="no audit"):
-        Report(claim_of(build_budget(Draws(vertices=5), epsilon=1.0, delta=1e-6, n_iter=5)), ())
+        Report(estimator_target(AuditSettings()).claim, ())
 
 
 def test_the_papers_claim_is_its_authors():
-    budget = Budget(epsilon=0.1, delta=1e-6, n_iter=1000, leak="the true sign")
-    assert claim_of(budget).eps0 == pytest.approx(0.000301, rel=2e-3)
+    target = estimator_target(AuditSettings(mechanism="paper", epsilon=0.1, n_iter=1000))
+    assert target.claim.eps0 == pytest.approx(0.000301, rel=2e-3)
 
 
 # Chance that a claim which holds is called violated.
@@ -67,8 +66,7 @@ def test_a_lasso_that_chooses_its_settings(monkeypatch, part):
         estimator = DPLassoClassifier(fit_intercept=False, classes=(0, 1))
 
         def fit(data):
-            counts = estimator.fit(data.X, data.y).model_.released.last(Counted).counts
-            return np.full(data.X.shape[1], counts.sum())
+            return np.full(data.X.shape[1], estimator.fit(data.X, data.y).n_records_)
 
     if part:
         honest, times = Budget.mu_of, {"counts": 400.0, "gradients": 100.0}[part]

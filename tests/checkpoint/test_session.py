@@ -3,20 +3,17 @@
 import json
 import math
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from rich.progress import Progress
 
 from dplasso import DPFrankWolfeClassifier, DPLassoClassifier, DPLogisticRegression
 from dplasso.checkpoint import fit_with_checkpoints, read_checkpoint, resume_fit
 from dplasso.checkpoint import session as module
 from dplasso.errors import CheckpointError
-from dplasso.estimators.fitting import fit_estimator
-from dplasso.files.disk import claim
-from dplasso.fit.run import Hooks
 
 STEPS = 60
 
@@ -36,12 +33,12 @@ def test_it_is_written_when_due_and_at_the_end(data, path, monkeypatch):
 
     monkeypatch.setattr(module, "write_checkpoint", write)
 
-    def progress(done, total):
-        clock[0] = done / 10
+    def move(bar, task, *, completed, **_):
+        clock[0] = completed / 10
 
-    begin = partial(module.KeptFit, path, None, 2.0)
-    fit_estimator(model(), *data, Hooks(progress=progress, checkpoints=begin))
-    # Between chunks of one step, a tenth of a second each by this clock; the callback comes first.
+    monkeypatch.setattr(Progress, "update", move)
+    fit_with_checkpoints(model(verbose=1), *data, path, seconds=2.0)
+    # Between chunks of one step, a tenth of a second each by this clock; the bar moves first.
     # First before the counts, then with them; at the end with the vertices as a release.
     assert written == [(0.0, 0, 0), (0.0, 1, 0), (2.0, 1, 21), (4.0, 1, 41), (6.0, 2, 0)]
 
@@ -108,16 +105,23 @@ class TestRefused:
         fitted.save(path)
         self.refuse(model(), data, path, "not a dplasso checkpoint file")
 
-    def test_a_checkpoint_that_is_needed_still(self, data, begun):
+    def test_a_checkpoint_that_is_needed_still(self, data, begun, monkeypatch):
         content = begun.read_bytes()
         with pytest.raises(FileExistsError, match="exists already"):
             fit_with_checkpoints(model(), *data, begun)
-        with claim(begun):
-            self.refuse(model(), data, begun, "in use by another process")
-            with pytest.raises(CheckpointError, match="in use"):
-                fit_with_checkpoints(model(), *data, begun, overwrite=True)
         assert begun.read_bytes() == content
-        fit_with_checkpoints(model(), *data, begun, overwrite=True)
+        moves = []
+
+        def move(*_, **__):
+            moves.append(1)
+            if len(moves) == 1:
+                self.refuse(model(), data, begun, "in use by another process")
+                with pytest.raises(CheckpointError, match="in use"):
+                    fit_with_checkpoints(model(), *data, begun, overwrite=True)
+
+        monkeypatch.setattr(Progress, "update", move)
+        fit_with_checkpoints(model(verbose=1), *data, begun, overwrite=True)
+        assert moves
         assert read_checkpoint(begun).is_complete
 
     def test_wrong_seconds_and_a_missing_folder(self, data, path, tmp_path):
