@@ -23,25 +23,6 @@ def data():
 
 
 class TestFittedModel:
-    def test_the_weights_follow_from_the_transcript(self, data):
-        X, y = data
-        options = {"l1_radius": 7.0, "feature_bound": 0.5}
-        model = DPFrankWolfeClassifier(INF, **options).fit(X, y)
-        w = np.zeros(7)
-        steps = zip(model.transcript_.vertex, model.transcript_.sign, strict=True)
-        for step, (j, s) in enumerate(steps, start=1):
-            w *= 1.0 - 2.0 / (step + 2.0)
-            w[j] += 2.0 / (step + 2.0) * s * 7.0
-        assert isinstance(model.coef_, sp.csr_array)
-        assert model.coef_.shape == (1, 6)
-        assert model.coef_.has_sorted_indices
-        np.testing.assert_allclose(model.coef_.toarray().ravel(), w[:6], atol=1e-12)
-        # The constant column has the value of the bound.
-        np.testing.assert_allclose(model.intercept_, [0.5 * w[6]], atol=1e-12)
-        assert np.abs(model.coef_).sum() + abs(model.intercept_[0]) / 0.5 < 7.0
-        assert model.n_iter_ == len(model.transcript_) == 100
-        assert model.n_features_in_ == 6
-
     def test_there_are_at_most_as_many_weights_as_asked(self):
         for model in (DPLassoClassifier(max_weights=5), DPFrankWolfeClassifier(n_iter=5)):
             assert 0 < model.fit(*many()).coef_.nnz <= 5

@@ -82,27 +82,6 @@ def test_margins_are_those_of_the_rows_that_were_trained_on(sort):
     np.testing.assert_allclose(found[3], np.ravel(model.intercept_)[: found[3].size], rtol=1e-12)
 
 
-@each_sort
-def test_each_weight_has_the_error_of_its_column(sort):
-    model = fitted(sort)
-    errors, scale_exponents = model.coef_standard_error_, halved(model)
-    columns = model.model_.linear.columns
-    assert errors.shape == scale_exponents.shape
-    if sort == "not private":
-        assert not errors.any()
-        return
-    assert len(set(scale_exponents.tolist())) > 1
-    unscaled = errors * 2.0**scale_exponents
-    np.testing.assert_allclose(unscaled, unscaled[0], rtol=1e-12)
-    for row in model.weights().top(5).rows():
-        place = row["column"]
-        if columns.size:
-            place = np.searchsorted(columns, place)
-        assert row["standard_error"] == errors[place]
-        assert row["z"] == row["weight"] / row["standard_error"]
-        assert row["clear"] == (abs(row["z"]) > 3.0)
-
-
 def test_the_number_of_gradients_is_that_which_was_taken():
     X, y = strong("dense")
     model = fitted("dense")

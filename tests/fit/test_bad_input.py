@@ -7,24 +7,13 @@ import scipy.sparse as sp
 from rich.progress import Progress
 from sklearn.exceptions import NotFittedError
 
-from dplasso import DPFrankWolfeClassifier
-from estimators.kinds import (
-    BOUNDS,
-    CLASSIFIERS,
-    KINDS,
-    REGRESSIONS,
-    each_kind,
-    make,
-)
+from estimators.kinds import BOUNDS, CLASSIFIERS, EVERY, REGRESSIONS, each_kind, every_kind, make
 
 LOOP = ["frank-wolfe"]
 
 NAN, INF = float("nan"), float("inf")
 X = np.random.default_rng(0).random((20, 3))
 Y = np.arange(20) % 2
-
-NAMES = [*{**dict.fromkeys(KINDS), **dict.fromkeys(LOOP)}]
-each_name = pytest.mark.parametrize("kind", NAMES)
 
 COUNTS = [0, -1, 1.5, "x"]
 BAD = {
@@ -64,30 +53,23 @@ BAD = {
 }
 
 
-def made(kind, *epsilon, **options):
-    """Return an estimator, the paper's loop among them."""
-    if kind in LOOP:
-        return DPFrankWolfeClassifier(*epsilon, **options)
-    return make(kind, *epsilon, **options)
-
-
 def refusal(kind, parameters=None, X=X, y=Y):
     """Return the error of a fit, after which there is no model."""
-    model = made(kind, **parameters or {})
+    model = make(kind, **parameters or {})
     with pytest.raises((ValueError, TypeError)) as caught:
         model.fit(X, y)
     assert not vars(model).keys() - model.get_params().keys()
     return caught.value
 
 
-@each_name
+@every_kind
 def test_every_parameter_with_wrong_values_is_in_the_table(kind):
-    assert made(kind).get_params().keys() <= BAD.keys() | {"fit_intercept", "verbose"}
+    assert make(kind).get_params().keys() <= BAD.keys() | {"fit_intercept", "verbose"}
 
 
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [(kind, name) for kind in NAMES for name in BAD if name in made(kind).get_params()],
+    [(kind, name) for kind in EVERY for name in BAD if name in make(kind).get_params()],
 )
 def test_a_bad_parameter_is_named_before_the_data_are_looked_at(kind, name):
     for value in BAD[name]:

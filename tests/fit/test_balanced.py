@@ -4,11 +4,11 @@ from math import inf
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
-from dplasso import DPLogisticRegression, load, privacy_cost
+from dplasso import DPLogisticRegression
 
 # The parts of the classes, by their number.
 SHARES = {2: [0.95, 0.05], 3: [0.8, 0.15, 0.05]}
@@ -61,15 +61,3 @@ def test_without_noise_they_are_the_weights_of_the_counts(n_classes):
     weighted = DPLogisticRegression(epsilon=inf, class_weight="balanced", n_jobs=2)
     weighted.fit(X, y, sample_weight=times)
     assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-5, atol=1e-7)
-
-
-def test_a_file_says_it_and_it_costs_what_counts_cost(tmp_path):
-    X, y = skewed(2, 500)
-    options = {"class_weight": "balanced", "classes": [0, 1]}
-    model = DPLogisticRegression(**options).fit(X, y)
-    model.save(tmp_path / "model")
-    again = load(tmp_path / "model")
-    assert again.class_weight == "balanced"
-    assert_array_equal(again.predict(X), model.predict(X))
-    cost = privacy_cost(1.0, 1e-6, method="logistic")
-    assert (cost.mu, cost.epsilon) == pytest.approx((model.privacy_.mu, model.privacy_.epsilon))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dplasso import DPLasso, DPLassoClassifier, load, privacy_cost, weakest_association
+from dplasso import DPLasso, DPLassoClassifier, privacy_cost, weakest_association
 from dplasso.cluster import InProcessEngine
 from dplasso.fit import lasso
 from dplasso.phases import count
@@ -48,17 +48,13 @@ def test_it_draws_what_tells_the_label_and_refits_it(data):
     assert radius * 2 / (15 + late_start) == pytest.approx(0.8 / math.sqrt(15))
 
 
-def test_it_keeps_what_tells_the_label(data, tmp_path):
+def test_it_keeps_what_tells_the_label(data):
     model = fitted(data)
     kept = kept_columns(model)
     assert set(range(10)) <= set(kept)
     assert model.coef_.nnz == len(kept) < 450
     assert model.score(*records(seed=4)) > 0.8
     assert (model.coef_standard_error_ > 0).all()
-    model.save(tmp_path / "m.npz")
-    read = load(tmp_path / "m.npz")
-    same_model(read, model)
-    np.testing.assert_array_equal(read.decision_function(data[0]), model.decision_function(data[0]))
     numbers = DPLasso(20.0, target_bounds=(-1, 1), random_state=0)
     numbers.fit(data[0], (data[1] == "yes") * 2.0 - 1.0)
     assert set(range(10)) <= set(kept_columns(numbers))

@@ -64,17 +64,8 @@ def parts_of(path):
     return {name: content for name, content in parts.items() if name != "sha256"}
 
 
-def write_parts(path, parts, compression=zipfile.ZIP_STORED):
-    """Write members with a checksum that fits."""
-    lines = (f"{name} {len(parts[name])}\n".encode() + parts[name] for name in sorted(parts))
-    digest = np.frombuffer(sha256(b"".join(lines)).digest(), dtype=np.uint8)
-    with zipfile.ZipFile(path, "w", compression) as archive:
-        for name, content in {**parts, "sha256": npy(digest)}.items():
-            archive.writestr(f"{name}.npy", content)
-
-
 def rewrite(path, change=None, *, compression=zipfile.ZIP_STORED, **members):
-    """Write a file anew with a changed header or members; None leaves a member out."""
+    """Write a file anew with a changed header or members, of which None leaves one out."""
     header = header_of(path)
     if change is not None:
         change(header)
@@ -82,8 +73,12 @@ def rewrite(path, change=None, *, compression=zipfile.ZIP_STORED, **members):
     parts = parts_of(path) | {"header": npy(text)}
     for name, value in members.items():
         parts[name] = value if value is None or isinstance(value, bytes) else npy(value)
-    kept = {name: content for name, content in parts.items() if content is not None}
-    write_parts(path, kept, compression)
+    parts = {name: content for name, content in parts.items() if content is not None}
+    lines = (f"{name} {len(parts[name])}\n".encode() + parts[name] for name in sorted(parts))
+    parts["sha256"] = npy(np.frombuffer(sha256(b"".join(lines)).digest(), dtype=np.uint8))
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in parts.items():
+            archive.writestr(f"{name}.npy", content)
 
 
 def release_again(path, *releases, share=0.1):

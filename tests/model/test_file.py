@@ -1,7 +1,6 @@
 """The model file: what goes in comes out, and nothing but a whole, undamaged file is a model."""
 
 import io
-import json
 import math
 import pickle
 import zipfile
@@ -111,17 +110,6 @@ def test_the_seed_is_never_stored(path):
     generator = np.random.default_rng(3)
     write_model(fitted(params={"random_state": generator}), path)
     assert header_of(path)["params"]["random_state"] is None
-
-
-def test_numpy_alone_can_read_it(path):
-    model = fitted()
-    write_model(model, path)
-    with np.load(path, allow_pickle=False) as file:
-        assert json.loads(file["header"].tobytes())["magic"] == "dplasso-model"
-        (drawn,) = (entry.release for entry in model.released.entries)
-        assert file["shares"].tolist() == [1.0]
-        assert file["00-vertices-vertex"].tolist() == drawn.vertex.tolist()
-        assert file["00-vertices-sign"].tolist() == drawn.sign.tolist()
 
 
 # --- What a model may hold ---------------------------------------------------------------------

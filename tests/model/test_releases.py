@@ -139,7 +139,8 @@ def test_weights_follow_from_the_file_as_the_page_says(sort):
         model = DPLogisticRegression(20.0, random_state=0).fit(X, labels)
     else:
         model = fitted(sort)
-    weights, intercept, error = weights_by_the_page(releases(model), model.n_features_in_)
+    held = releases(model)
+    weights, intercept, error = weights_by_the_page(held, model.n_features_in_)
     if "linear" in sort or "numbers" in sort:
         half = 0.5 * (BOUNDS[1] - BOUNDS[0])
         weights, intercept = half * weights, half * intercept + sum(BOUNDS) / 2
@@ -147,6 +148,9 @@ def test_weights_follow_from_the_file_as_the_page_says(sort):
     size = weights.size + intercept.size
     expected = np.concatenate([weights.ravel(), intercept])
     np.testing.assert_allclose(numbers(model)[:size], expected, rtol=1e-12, atol=1e-12)
+    if hasattr(model, "transcript_"):
+        assert model.transcript_.vertex.tolist() == held["vertices-vertex"].tolist()
+        assert model.transcript_.sign.tolist() == held["vertices-sign"].tolist()
     assert hasattr(model, "coef_standard_error_") == (error is not None)
     if error is not None:
         np.testing.assert_allclose(model.coef_standard_error_, np.squeeze(error), rtol=1e-12)
