@@ -1,36 +1,70 @@
 import math
 from fractions import Fraction
+from functools import cache
 from itertools import product
 
 import numpy as np
 import pytest
 from evidence.audit.exact import epsilon_at_delta, hockey_stick
 from evidence.audit.one_run import one_run_epsilon, one_run_p_value
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.special import expit
-from scipy.stats import binom, fisher_exact
+from scipy.stats import binom, binomtest, nchypergeom_fisher
 
-from dplasso.audit.claims import (
-    binomial_lower,
-    binomial_upper,
-    epsilon_lower_bound,
-    odds_p_value,
-    range_lower_bound,
-    repeat_probability,
-)
+from audit.mutants import Steps
+from dplasso.audit import Claim, Target, audit_canary, audit_canary_step, audit_repeats, canary_pair
+
+RATES = [(1.0, 0.0), (0.9, 0.2), (0.6, 0.5), (0.5, 0.5), (0.0, 0.0), (0.97, 0.9)]
+each_rates = pytest.mark.parametrize("rates", RATES, ids=str)
 
 
-@pytest.mark.parametrize("trials", [1, 7, 200])
+def of_rates(rates, delta=0.0):
+    """Return a target whose one step is +e_0 on both neighbours as often as this, or -e_0."""
+    claim, rng = Claim(1.0, delta, "add-remove", 1, 1.0, 1.0), np.random.default_rng(0)
+    present = canary_pair(claim)[0].X.shape[0]
+
+    def fit(data):
+        rate = rates[0] if data.X.shape[0] == present else rates[1]
+        return Steps(np.zeros(1, int), np.array([1 if rng.random() < rate else -1]))
+
+    return Target(claim, fit)
+
+
+@cache
+def interval(hits, trials, side, alpha):
+    return binomtest(hits, trials, alternative=side).proportion_ci(1.0 - alpha, "exact")
+
+
+def of_event(hits, trials, delta, alpha):
+    """Return what bounds epsilon: scipy's exact intervals of both rates, each at half of alpha."""
+    above = interval(hits[0], trials[0], "greater", alpha / 2.0).low - delta
+    unlikely = interval(hits[1], trials[1], "less", alpha / 2.0).high
+    return math.log(above / unlikely) if above > unlikely else 0.0
+
+
+def odds_p_value(hits, trials, log_ratio):
+    """Return Fisher's p-value of a log odds ratio of at most this."""
+    law = nchypergeom_fisher(sum(trials), trials[0], sum(hits), math.exp(log_ratio))
+    return law.sf(hits[0] - 1)
+
+
+@each_rates
+@pytest.mark.parametrize("delta", [0.0, 0.05])
 @pytest.mark.parametrize("alpha", [0.05, 1e-6])
-def test_clopper_pearson_inverts_the_binomial_tails(trials, alpha):
-    for hits in {0, 1, trials // 2, trials}:
-        lower, upper = binomial_lower(hits, trials, alpha), binomial_upper(hits, trials, alpha)
-        assert 0 <= lower <= hits / trials <= upper <= 1
-        if hits > 0:
-            assert binom.sf(hits - 1, trials, lower) == pytest.approx(alpha, rel=1e-6)
-        if hits < trials:
-            assert binom.cdf(hits, trials, upper) == pytest.approx(alpha, rel=1e-6)
+def test_an_event_bounds_epsilon_by_exact_intervals_of_its_rates(rates, delta, alpha):
+    found = audit_canary(of_rates(rates, delta), 60, alpha)
+    expected = of_event(found.figures["hits"], found.figures["trials"], delta, alpha)
+    assert found.audited == pytest.approx(expected, rel=1e-9)
+    assert found.violated == (expected > 1.0)
+    assert found.false_alarm == alpha
+
+
+@each_rates
+@pytest.mark.parametrize("alpha", [0.05, 1e-6])
+def test_a_step_is_bounded_by_the_largest_odds_ratio_that_fisher_refutes(rates, alpha):
+    found = audit_canary_step(of_rates(rates), 60, alpha)
+    known = found.figures["hits"], found.figures["trials"]
+    assert found.audited == 0.0 or odds_p_value(*known, found.audited - 1e-4) < alpha
+    assert odds_p_value(*known, found.audited + 1e-4) >= alpha
 
 
 def chance_that(exceeds, rates, trials):
@@ -49,7 +83,7 @@ def test_the_bound_on_epsilon_errs_as_seldom_as_it_says(epsilon, delta):
     true = math.log((likely - delta) / unlikely)
 
     def exceeds(hits):
-        return epsilon_lower_bound(hits, (trials, trials), delta, alpha) > true
+        return of_event(hits, (trials, trials), delta, alpha) > true
 
     assert chance_that(exceeds, (likely, unlikely), trials) <= alpha
 
@@ -59,25 +93,21 @@ def test_the_bound_on_a_range_errs_as_seldom_as_it_says(log_odds, shift):
     trials, alpha = 12, 0.05
 
     def exceeds(hits):
-        return range_lower_bound(hits, (trials, trials), alpha) > shift
+        return odds_p_value(hits, (trials, trials), shift) < alpha
 
     rates = expit(log_odds + shift), expit(log_odds)
     assert chance_that(exceeds, rates, trials) <= alpha
 
 
-@given(st.integers(1, 30), st.integers(1, 30), st.data(), st.floats(0, 3, allow_nan=False))
-def test_the_odds_test_is_fishers(n, m, data, log_ratio):
-    a, b = data.draw(st.integers(0, n)), data.draw(st.integers(0, m))
-    # Written out: how many of all a + b hits fall to the first set.
-    ways = {
-        k: math.comb(n, k) * math.comb(m, a + b - k) * Fraction(math.exp(log_ratio)) ** k
-        for k in range(max(0, a + b - m), min(n, a + b) + 1)
-    }
-    expected = float(sum(w for k, w in ways.items() if k >= a) / sum(ways.values()))
-    assert odds_p_value((a, b), (n, m), log_ratio) == pytest.approx(expected, rel=1e-9)
-    table = [[a, n - a], [b, m - b]]
-    fisher = fisher_exact(table, alternative="greater").pvalue
-    assert odds_p_value((a, b), (n, m), 0.0) == pytest.approx(fisher, rel=1e-9)
+def test_repeats_are_as_rare_as_birthdays():
+    target = of_rates((0.5, 0.5))
+    # Of 64 columns.
+    exact = 1 - math.prod(1 - k / 64 for k in range(10))
+    bound = audit_repeats(target, 10, 1.0).figures["p_value_of_one_repeat"]
+    assert exact <= bound <= 1.5 * exact
+    assert audit_repeats(target, 1, 0.0).figures["p_value_of_one_repeat"] == 0
+    with pytest.raises(ValueError, match="1 steps are too few to tell 400 releases apart"):
+        audit_repeats(target, 400, 0.9)
 
 
 class TestHockeyStick:
@@ -146,11 +176,3 @@ class TestOneRun:
         for m, r, v in ((5, 6, 1), (5, 4, 5), (5, 4, -1)):
             with pytest.raises(ValueError, match="correct <= guesses <= canaries"):
                 one_run_p_value(m, r, v, 1.0, 0.0)
-
-
-def test_repeats_are_as_rare_as_birthdays():
-    exact = 1 - math.prod(1 - k / 365 for k in range(10))
-    bound = repeat_probability(10, math.log(365))
-    assert exact <= bound <= 1.1 * exact
-    assert repeat_probability(1, 0.0) == 0
-    assert repeat_probability(400, math.log(365)) == 1
