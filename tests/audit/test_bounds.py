@@ -88,17 +88,6 @@ def test_the_bound_on_epsilon_errs_as_seldom_as_it_says(epsilon, delta):
     assert chance_that(exceeds, (likely, unlikely), trials) <= alpha
 
 
-@pytest.mark.parametrize(("log_odds", "shift"), [(0.0, 0.7), (-1.5, 0.1), (-1.0, 2.5)])
-def test_the_bound_on_a_range_errs_as_seldom_as_it_says(log_odds, shift):
-    trials, alpha = 12, 0.05
-
-    def exceeds(hits):
-        return odds_p_value(hits, (trials, trials), shift) < alpha
-
-    rates = expit(log_odds + shift), expit(log_odds)
-    assert chance_that(exceeds, rates, trials) <= alpha
-
-
 def test_repeats_are_as_rare_as_birthdays():
     target = of_rates((0.5, 0.5))
     # Of 64 columns.

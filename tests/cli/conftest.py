@@ -14,7 +14,6 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import dplasso
-from dplasso.checkpoint import read_checkpoint
 from dplasso.cli.app import app
 from dplasso.cli.clusters import read_partitions
 from dplasso.cli.inputs import ReadingOptions
@@ -89,11 +88,6 @@ def completed(typed: str) -> list[str]:
 def opened(*data: Any) -> Any:
     """Return the stores that some names mean, as one data set."""
     return read_partitions([str(name) for name in data], ReadingOptions(), None)
-
-
-def kept_in(path: Path) -> Any:
-    """Return what a checkpoint holds."""
-    return read_checkpoint(path)
 
 
 def vertices_in(path: Path) -> list[tuple[int, int]]:

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from cli.conftest import done, kept_in, refused, vertices_in, vertices_of
+from cli.conftest import done, refused, vertices_in, vertices_of
+from dplasso.checkpoint import read_checkpoint
 
 STEPS = 3_000
 # Slow steps, so that there is something to interrupt.
@@ -70,7 +71,7 @@ def quick(*options):
 
 def test_without_a_model_file_the_fit_can_still_be_resumed(train, tmp_path, kept, run):
     done("fit", train, *quick("--checkpoint", kept))
-    assert kept_in(kept).is_complete
+    assert read_checkpoint(kept).is_complete
     model = tmp_path / "model.npz"
     other = run("fit", train, *quick("--checkpoint", kept, "--resume", "--l1-radius", "3"))
     refused(other, "--l1-radius 10.0, and this fit has 3.0")

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import dplasso
-from cli.conftest import charged_to, done, found, kept_in, new_ledger, opened, refused
+from cli.conftest import charged_to, done, found, new_ledger, opened, refused
+from dplasso.checkpoint import read_checkpoint
 
 CLUSTER = ("--cluster", "threads")
 PAID = ("--epsilon", "20")
@@ -105,7 +106,7 @@ def test_an_interrupted_fit_is_resumed_and_charged_once(bucket, ledger, tmp_path
     with monkeypatch.context() as patched:
         patched.setattr("dplasso.cluster.partitions.Partitions.call", calling)
         done(*given, code=130)
-    before = kept_in(kept)
+    before = read_checkpoint(kept)
     for path, resumed in ((kept, False), (model, True)):
         if resumed:
             after = found(*given, "--resume")["checkpoint"]["resumed_after"]

@@ -9,8 +9,9 @@ from pkgutil import resolve_name
 
 import pytest
 
-from cli.conftest import charged_to, done, kept_in, new_ledger, refused
+from cli.conftest import charged_to, done, new_ledger, refused
 from dplasso import load
+from dplasso.checkpoint import read_checkpoint
 from recorded_fits import short_runs
 
 METHODS = {
@@ -168,7 +169,7 @@ def test_a_full_disk_loses_nothing_that_is_paid_for(train, ledger, run, disk):
         assert set(names(ledger.parent)) <= {kept.name, "team.ledger"}
         assert kept.exists() or not states(ledger)
         charged = "paid" if states(ledger) else "nothing spent"
-        ended.add((charged, kept.exists() and kept_in(kept).is_complete))
+        ended.add((charged, kept.exists() and read_checkpoint(kept).is_complete))
         command = told_command(result.stderr) if kept.exists() else paid(train, ledger, "lasso")
         done(*command)
         check_paid_once(ledger)
@@ -238,7 +239,7 @@ def test_a_killed_fit_is_paid_for_once_and_ends_in_a_model(name, train, ledger, 
         refused(result, f"{kept} holds an unfinished fit")
         assert result.stderr.index("--resume") < result.stderr.index("pays for another")
         assert len(states(ledger)) == int(name != "before the charge")
-        before = kept_in(kept).released
+        before = read_checkpoint(kept).released
         done(*told_command(result.stderr))
         final = load(ledger.with_name("m.npz")).model_.released
         assert type(before)(final.entries[: len(before)]).digest == before.digest

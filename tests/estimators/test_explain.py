@@ -40,7 +40,11 @@ def fitted(kind, table, y=None, **options):
 CASES = [
     (DPLogisticRegression, {"classes": ["no", "yes"]}, None),
     (DPLogisticRegression, {"classes": ["no", "yes"], "max_weights": 6}, None),
-    (DPLogisticRegression, {"classes": ["no", "yes"], "prior": np.full(100, 0.1)}, None),
+    (
+        DPLogisticRegression,
+        {"classes": ["no", "yes"], "prior": np.full(SCHEMA.n_features, 0.1)},
+        None,
+    ),
     (DPLassoClassifier, {"classes": ["no", "yes"]}, None),
     (DPLogisticRegression, {"classes": [0, 1, 2]}, "three"),
     (DPLinearRegression, {"target_bounds": (0, 100)}, "age"),
@@ -50,8 +54,6 @@ CASES = [
 @pytest.mark.parametrize(("kind", "options", "target"), CASES)
 def test_the_parts_add_up_to_the_margin(table, kind, options, target):
     y = {"three": table["age"] // 34, "age": table["age"], None: None}[target]
-    if "prior" in options:
-        options = options | {"prior": np.full(SCHEMA.n_features, 0.1)}
     model = fitted(kind, table, y, **options)
     rows = table.head(20)
     margins = model.predict(rows) if target == "age" else model.decision_function(rows)

@@ -308,8 +308,6 @@ def test_a_header_that_makes_no_sense_is_refused(path, change):
         {"01-vertices-sign": np.ones(STEPS, dtype=np.int8)},
         {"00-count-deviation": np.zeros(())},
         {"x0-count-counts": np.zeros(1)},
-        {"gap": np.zeros(STEPS)},
-        {"gap": np.zeros(STEPS), "objective": np.zeros(STEPS)},
     ],
 )
 def test_arrays_that_make_no_sense_are_refused(path, members):
