@@ -7,7 +7,11 @@ from collections import Counter
 import numpy as np
 import pandas
 import pytest
+from dp_accounting import GaussianDpEvent
+from dp_accounting.dp_event import RepeatAndSelectDpEvent
+from dp_accounting.rdp import RdpAccountant
 from scipy import stats
+from scipy.optimize import brentq
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -26,20 +30,7 @@ from dplasso import (
     PrivateSearch,
     load,
 )
-from dplasso.fit.records import local_records
-from dplasso.ledger import affords, charge_of, create_ledger
-from dplasso.privacy.randomness import random_stream
-from dplasso.tuning import search as search_module
-from dplasso.tuning import search_cost as cost_module
-from dplasso.tuning.candidates import (
-    Candidate,
-    cost_of_try,
-    draw_candidate,
-    give_epsilon,
-    list_candidates,
-)
-from dplasso.tuning.estimates import Scorer
-from dplasso.tuning.search_cost import search_cost, tries_of
+from dplasso.ledger import create_ledger
 from estimators.kinds import stored
 
 # Chance that a right search fails a test here.
@@ -57,23 +48,35 @@ def logistic(**changes):
 
 
 def with_tries(monkeypatch, number):
-    monkeypatch.setattr(search_module, "draw_tries", lambda *_: number)
+    monkeypatch.setattr("dplasso.tuning.search.draw_tries", lambda *_: number)
 
 
 # --- What is drawn -----------------------------------------------------------------------------
 
 
-def test_candidates_are_drawn_uniformly_with_replacement():
+def test_candidates_are_drawn_uniformly_with_replacement(monkeypatch):
     """Pairs of draws that follow each other are as likely as each other, equal ones too."""
-    listed = [Candidate({"k": k}, None) for k in range(4)]
-    stream = random_stream(3)
-    drawn = [draw_candidate(listed, stream).params["k"] for _ in range(8000)]
+    drawn = []
+
+    class Noting(NoisyShare):
+        def fit(self, X, y):
+            drawn.append(self.bias)
+            return super().fit(X, y)
+
+    with_tries(monkeypatch, 1600)
+    grid = {"bias": [0.0, 1.0, 2.0, 3.0]}
+    PrivateSearch(Noting(), grid, tries=3, metric="accuracy", random_state=3).fit(X[:12], Y[:12])
     pairs = Counter(zip(drawn[::2], drawn[1::2], strict=True))
-    counts = [pairs[one, other] for one in range(4) for other in range(4)]
+    counts = [pairs[one, other] for one in grid["bias"] for other in grid["bias"]]
     assert stats.chisquare(counts).pvalue > ALARM
     # Without replacement equal pairs never come: the test would notice.
-    without = [0 if one == other else 4000 / 12 for one in range(4) for other in range(4)]
-    assert stats.chisquare(without, [250.0] * 16).pvalue < ALARM
+    without = [0 if one == other else 800 / 12 for one in range(4) for other in range(4)]
+    assert stats.chisquare(without, [50.0] * 16).pvalue < ALARM
+
+
+def law_of_tries(mean):
+    """Return the logarithmic law with this mean."""
+    return stats.logser(brentq(lambda p: stats.logser.mean(p) - mean, 0.01, 1.0 - 1e-9))
 
 
 def test_the_number_of_tries_is_drawn_anew_by_its_law():
@@ -83,7 +86,7 @@ def test_the_number_of_tries_is_drawn_anew_by_its_law():
         NoisyShare.seen.clear()
         toy().fit(X[:100], Y[:100])
         numbers.append(len(seen("fit")))
-    law = stats.logser(1.0 - tries_of(3.0).gamma)
+    law = law_of_tries(3.0)
     counts = [numbers.count(k) for k in (1, 2, 3)]
     expected = [200 * law.pmf(k) for k in (1, 2, 3)]
     counts.append(200 - sum(counts))
@@ -105,30 +108,27 @@ def test_the_number_of_tries_is_drawn_anew_by_its_law():
     ],
 )
 def test_every_candidate_uses_what_a_try_may_cost(estimator, grid):
-    epsilon = 0.3
-    cost = search_cost(epsilon, 1e-6, tries_of(3), draw_variation=1e-12)
-    rows = local_records(estimator, X, Y)
-    for candidate in list_candidates(estimator, grid, 1e-6):
-        give_epsilon(candidate.estimator, cost.try_rho, 1e-6, rows)
-        spent, _ = cost_of_try(candidate.estimator, rows)
-        assert 0.999 * cost.try_rho < spent <= cost.try_rho
-        assert 0 < candidate.estimator.epsilon < epsilon
+    """As much as the best of tries of Gaussian noise costs by dp_accounting, within 1 %."""
+    search = PrivateSearch(estimator, grid, 0.3, tries=3).fit(X[:, 1:], Y)
+    table = search.cv_results_
+    for params, epsilon in zip(table["params"], table["epsilon_of_try"], strict=True):
+        assert 0 < epsilon < 0.3
+        model = clone(estimator).set_params(**params, epsilon=epsilon).fit(X[:, 1:], Y)
+        event = RepeatAndSelectDpEvent(GaussianDpEvent(1.0 / model.privacy_.mu), 3.0, 0.0)
+        spent = RdpAccountant(np.geomspace(1.1, 1000.0, 400)).compose(event).get_epsilon(1e-6)
+        assert 0.98 * 0.3 < spent <= 1.01 * 0.3
 
 
-def test_the_score_costs_as_much_as_the_fit(monkeypatch):
+def test_the_score_costs_as_much_as_the_fit(left):
     """Not their sum: a record is in one part only. Nor less noise than that."""
-    for neighbors, move in (("add-remove", 1.0), ("replace-one", math.sqrt(2.0))):
-        sigmas = set()
-        monkeypatch.setattr(
-            cost_module, "Scorer", lambda *of, to=sigmas: to.add(of[3]) or Scorer(*of)
-        )
+    for neighbors in ("add-remove", "replace-one"):
         estimator = DPLogisticRegression(neighbors=neighbors)
-        search = PrivateSearch(estimator, {"max_weights": [None]}, tries=2)
-        search.fit(X[:, 1:], Y)
-        cost = search_cost(1.0, 1e-6, tries_of(2), neighbors=neighbors)
-        (sigma,) = sigmas
-        mu = move / sigma
-        assert 0.999 * cost.try_rho < mu * mu / 2.0 <= cost.try_rho
+        search = PrivateSearch(estimator, {"max_weights": [None]}, tries=2).fit(X[:, 1:], Y)
+        (epsilon,) = search.cv_results_["epsilon_of_try"]
+        fit = estimator.set_params(epsilon=epsilon).fit(X[:, 1:], Y).privacy_
+        (mu,) = {moved / sigma for _, moved, sigma, _ in left}
+        assert mu == pytest.approx(fit.mu, rel=1e-3)
+        left.clear()
 
 
 # --- What leaves -------------------------------------------------------------------------------
@@ -206,11 +206,11 @@ def test_a_seed_repeats_the_search_and_is_told():
 
 
 def test_one_charge_for_all_tries(monkeypatch, ledger):
-    with_tries(monkeypatch, 7)
-    search = logistic(epsilon=0.5, tries=3, ledger=ledger).fit(X[:, 1:], Y)
-    (entry,) = entries(ledger)
-    expected = charge_of(search_cost(0.5, 1e-6, tries_of(3)))
-    assert entry.charge.rho == pytest.approx(expected.rho, rel=1e-6)
+    for number in (1, 7):
+        with_tries(monkeypatch, number)
+        search = logistic(epsilon=0.5, tries=3, ledger=ledger).fit(X[:, 1:], Y)
+    one, entry = entries(ledger)
+    assert entry.charge.rho == one.charge.rho
     assert (entry.charge.mechanism, entry.charge.n_iter) == ("search", 3)
     assert (entry.state, entry.charge.epsilon) == ("finished", 0.5)
     # Of the model that it paid for, and of the rows as a fit on them would note them.
@@ -227,7 +227,6 @@ def test_a_search_within_a_budget_by_itself_takes_all_of_it(tmp_path):
     toy(ledger=whole).fit(X, Y)
     budget = Ledger(whole).budget()
     assert len(budget.entries) == 1
-    assert not affords(budget, charge_of(search_cost(1e-3, 1e-6, tries_of(3))))
     NoisyShare.seen.clear()
     for search in (toy(epsilon=1e-3, ledger=whole), toy(ledger=small)):
         with pytest.raises(BudgetError, match="cannot pay for this search"):
@@ -390,7 +389,7 @@ ALARM = 1e-6
 
 
 def test_no_try_is_scored_on_rows_that_it_was_fitted_on(monkeypatch):
-    monkeypatch.setattr(search_module, "draw_tries", lambda *_: 6)
+    with_tries(monkeypatch, 6)
     toy().fit(X, Y)
     # One division for the whole search, or a row would be in both parts of different tries.
     fitted, scored = seen("fit")[0], seen("score")[0]
@@ -440,7 +439,7 @@ def test_all_rows_of_a_person_are_in_one_part():
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 def test_a_search_in_a_store_is_that_in_memory(neighbors, tmp_path, monkeypatch):
-    monkeypatch.setattr(search_module, "draw_tries", lambda *_: 3)
+    with_tries(monkeypatch, 3)
     labels = np.where(Y, "yes", "no")
     store = stored(X[:, 1:], labels, tmp_path / "rows")
     model = DPLogisticRegression(neighbors=neighbors)
