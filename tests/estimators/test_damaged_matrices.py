@@ -53,9 +53,13 @@ DAMAGES = {
     "an index beyond": ("indices", 3, FAR),
     "an index one beyond": ("indices", 3, max(SHAPE)),
     "an index before": ("indices", 3, -FAR),
+    "an index that is no number": ("indices", 3, np.float64("nan")),
     "a pointer beyond": ("indptr", 5, FAR),
     "a pointer before": ("indptr", 5, -FAR),
     "the first pointer": ("indptr", 0, FAR),
+    "another first pointer": ("indptr", 0, 1),
+    "a pointer below the one before": ("indptr", 5, 1),
+    "other pointers": ("indptr", [*range(13), -1], None),
     "fewer indices": ("indices", slice(10), None),
     "fewer pointers": ("indptr", slice(10), None),
 }
@@ -71,6 +75,7 @@ def test_a_damaged_matrix_is_refused_before_anything_is_selected(way, form):
         if number is None:
             array = array[place]
         else:
+            array = array.astype(np.result_type(array.dtype, getattr(number, "dtype", array.dtype)))
             array[place] = number
         setattr(X, name, array)
         with pytest.raises(DataError, match="not a valid sparse matrix"):
