@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import norm
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error
 from sklearn.pipeline import make_pipeline
@@ -13,15 +12,10 @@ from tests.tuning.models import Given
 
 from dplasso import DPLogisticRegression, Ledger, private_comparison, private_score
 from dplasso.ledger import create_ledger
-from dplasso.privacy.randomness import random_stream
-from dplasso.tuning.comparison import _PAIRED
-from dplasso.tuning.estimates import UNIT, difference_estimate, noisy_sums
-from dplasso.tuning.metrics import LARGEST_LOSS, difference_sums
 
 RNG = np.random.default_rng(0)
 X = RNG.random((2000, 1)) * 0.9 + 0.05
 Y = (RNG.random(2000) < X[:, 0]).astype(int)
-STREAM = random_stream(3)
 
 
 class Flat(Given):
@@ -39,36 +33,56 @@ class Flat(Given):
         return (self.predict_proba(X)[:, 1] > 0.5).astype(int)
 
 
-def one_row(a, b):
-    return [int(entry) for entry in difference_sums(np.array([a]), np.array([b]))]
+class Losing(Given):
+    """A model that has this loss, a log-loss, on a row of the second class."""
+
+    def __init__(self, loss):
+        super().__init__()
+        self.loss = loss
+
+    def predict_proba(self, X):
+        return np.full((len(X), 2), math.exp(-self.loss * math.log(100)))
 
 
-def test_no_row_and_no_exchange_move_more_than_the_noise_is_made_for():
+def one_row(left, a, b, neighbors="add-remove"):
+    """Return what a row adds to a comparison, and how far rows may move it."""
+    private_comparison(
+        Losing(a), Losing(b), [[0.0]], [1], 1.0, metric="log_loss", neighbors=neighbors
+    )
+    exact, moved, _, _ = left.pop()
+    return [int(entry) for entry in exact], moved
+
+
+def test_no_row_and_no_exchange_move_more_than_the_noise_is_made_for(left):
     losses = [0.0, 1e-10, 2.0**-33, 0.1, 0.3, 0.5, 0.9999999999, 1.0, math.nan, -5.0, 7.0]
-    rows = [one_row(a, b) for a, b in itertools.product(losses, losses)]
-    rows += [one_row(0.0, b) for b in np.linspace(0.0, 1.0, 101)]
-    assert 0.99 < max(math.hypot(*row) for row in rows) / UNIT <= 1.0
+    asked = [*itertools.product(losses, losses), *((0.0, b) for b in np.linspace(0.0, 1.0, 101))]
+    rows, bounds = zip(*(one_row(left, a, b) for a, b in asked), strict=True)
+    assert len({*bounds}) == 1
+    assert 0.99 < max(math.hypot(*row) for row in rows) / bounds[0] <= 1.0
     squares = max(
         sum((a - b) ** 2 for a, b in zip(*pair, strict=True))
         for pair in itertools.combinations(rows, 2)
     )
-    assert squares <= (_PAIRED.one_exchange * UNIT) ** 2
-    assert squares > (0.999 * _PAIRED.one_exchange * UNIT) ** 2
+    _, bound = one_row(left, 0.0, 1.0, "replace-one")
+    assert 0.999 * bound**2 < squares <= bound**2
 
 
-@pytest.mark.parametrize("sigma", [0.0, 2.0, 20.0])
+@pytest.mark.parametrize("epsilon", [40.0, 2.0, 0.2])
 @pytest.mark.parametrize("unlike", [0.01, 0.3])
-def test_intervals_cover_what_they_claim(sigma, unlike):
+def test_intervals_cover_what_they_claim(epsilon, unlike, left, monkeypatch):
     """Losses that differ in a few rows and in many; 500 samples of 1,500 rows."""
     rng, covered, repeats = np.random.default_rng(1), 0, 500
-    truth = 0.4 * unlike
+    kinds = np.array([one_row(left, *losses)[0] for losses in ((0, 0), (0, 1), (1, 0))])
+    shares = [1 - unlike, 0.7 * unlike, 0.3 * unlike]
+
+    def of_a_sample(_, __, noise):
+        exact = rng.multinomial(1500, shares) @ kinds
+        return (exact + rng.normal(0.0, noise.scale, 3)).astype(np.int64)
+
+    monkeypatch.setattr("dplasso.tuning.estimates.release", of_a_sample)
     for _ in range(repeats):
-        differ = rng.random(1500) < unlike
-        d = np.where(differ, np.where(rng.random(1500) < 0.7, 1.0, -1.0), 0.0)
-        exact = difference_sums(np.maximum(-d, 0.0), np.maximum(d, 0.0))
-        sums = noisy_sums(exact, 1.0, sigma, STREAM) if sigma else exact / UNIT
-        _, low, high = difference_estimate(sums, sigma, float(norm.ppf(0.975)))
-        covered += low <= truth <= high
+        found = private_comparison(Given(), Given(), X[:1], Y[:1], epsilon)
+        covered += found.low <= 0.4 * unlike <= found.high
     assert 0.925 <= covered / repeats <= 0.985
 
 
@@ -84,7 +98,7 @@ def test_the_difference_is_that_of_two_scores(metric):
         "log_loss": lambda m: -log_loss(y, m.predict_proba(X)),
         "mae": lambda m: -mean_absolute_error(y, m.predict(X)),
     }[metric]
-    noise = 4.0 / 2000 * (LARGEST_LOSS if metric == "log_loss" else 1.0)
+    noise = 4.0 / 2000 * (math.log(100) if metric == "log_loss" else 1.0)
     assert found.value == pytest.approx(exact(a) - exact(b), abs=noise)
     assert (found.better, found.metric) == ("a", metric)
     other = private_comparison(b, a, X, y, 50.0, metric=metric, **given)
