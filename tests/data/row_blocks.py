@@ -13,10 +13,9 @@ from dplasso.data.blocks import Rows
 from dplasso.data.formats import block_source, is_table
 from dplasso.data.source_files import source_files
 from dplasso.data.table_batches import table_source
-from dplasso.encoding import files
+from dplasso.encoding.files import encode_files
 
 Dialect = table_batches.Dialect
-encode_files, first_rows, read_records = files.encode_files, files.first_rows, files.read_records
 
 # Every format, each with the module that reads it; the first hold numbered columns.
 NUMBERED = (".svm", ".svm.gz", ".npz")
@@ -114,9 +113,9 @@ def gather(blocks, n_features=None):
     return csr_array(sp.vstack(matrices)), np.concatenate(labels), len(matrices)
 
 
-def gather_table(path, schema, memory=1 << 20):
+def gather_table(path, schema, memory=1 << 20, **options):
     """Encode a table, or several, and join its blocks."""
-    return gather(encode_files(path, schema).source.blocks(memory), schema.n_features)
+    return gather(encode_files(path, schema, **options).source.blocks(memory), schema.n_features)
 
 
 def check_same(X, y, expected, labels):

@@ -1,5 +1,6 @@
 """Tables of every kind by a schema: the columns no record decides, and errors that name rows."""
 
+import json
 from decimal import Decimal
 
 import numpy as np
@@ -8,8 +9,9 @@ import pyarrow as pa
 import pytest
 from sklearn.feature_extraction import FeatureHasher
 
-from data.row_blocks import first_rows, gather_table
-from dplasso import DataError, PublicEncoder
+from cli.conftest import done
+from data.row_blocks import gather_table
+from dplasso import DataError
 from encoding.generated import write
 from schemas import Bins, Categories, Hashed, Number, Schema
 
@@ -153,5 +155,5 @@ def test_arrow_files_with_categories_of_polars(tmp_path):
     X, y, _ = gather_table(tmp_path / "t.arrow", Schema([Categories("a", ["u", "v"])], "y"))
     assert X.toarray()[:, :2].tolist() == [[1, 0], [0, 1], [1, 0]]
     assert y.tolist() == ["n", "y", "y"]
-    drafted = PublicEncoder.suggest(first_rows(tmp_path / "t.arrow"), label="y")
-    assert drafted.columns == ["a"]
+    drafted = done("schema", "draft", tmp_path / "t.arrow", "--label-column", "y").stdout
+    assert [part["column"] for part in json.loads(drafted)["parts"]] == ["a"]

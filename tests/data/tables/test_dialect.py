@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from cli.conftest import refused, run_command
-from data.row_blocks import Dialect, check_same, encode_files, gather, gather_table
+from data.row_blocks import Dialect, check_same, encode_files, gather_table
 from dplasso import DataError
 from dplasso.data.store import write_store
 from encoding.generated import write
@@ -56,8 +56,7 @@ def test_what_is_asked_for_holds(written):
 def entries(path, column, words, asked=None, memory=1 << 20):
     """Return which words a column of a table holds, and in how many blocks."""
     schema = Schema((Categories(column, tuple(words), unknown="error"),))
-    blocks = encode_files(path, schema, labelled=False, dialect=asked).source.blocks(memory)
-    X, _, n_blocks = gather(blocks, schema.n_features)
+    X, _, n_blocks = gather_table(path, schema, memory, labelled=False, dialect=asked)
     return [name.partition("=")[2] for name in schema.names(X.indices)], n_blocks
 
 
@@ -89,8 +88,7 @@ def test_a_table_from_elsewhere_gives_the_same_rows(tmp_path, written):
         path = written(content, encoding=encoding)
         town = Categories("töwn" if "töwn" in content else "town", ("Köln", "Bonn"))
         like = Schema((schema.parts[0], town), "y")
-        found = gather(encode_files(path, like, dialect=asked).source.blocks(1), like.n_features)
-        check_same(*found[:2], *ours[:2])
+        check_same(*gather_table(path, like, dialect=asked)[:2], *ours[:2])
 
 
 def test_names_of_people_stay_as_they_are(tmp_path, written):

@@ -2,9 +2,22 @@
 
 import pytest
 
-from data.row_blocks import Dialect, first_rows, read_records
+from data.row_blocks import Dialect, gather_table
 from dplasso import DataError
-from schemas import Bins, Categories, Schema
+from schemas import Bins, Categories, Hashed, Schema
+
+
+def read(path, *parts, dialect=None):
+    """Encode a table by these parts, dense."""
+    X, y, _ = gather_table(path, Schema(parts, "label"), dialect=dialect)
+    return X.toarray(), y.tolist()
+
+
+def rows_of(path, names, dialect=None):
+    """Return the number of rows of a table that has these columns."""
+    schema = Schema([Hashed((name,), 1) for name in names])
+    return gather_table(path, schema, labelled=False, dialect=dialect)[0].shape[0]
+
 
 RECORDS = (
     "39,State-gov,77516,no\n50,Private,83311,yes\n38,Private,215646,no\n28,State-gov,338409,no\n"
@@ -25,7 +38,7 @@ NAMES = "age,work,weight,label"
 )
 def test_a_first_line_that_looks_like_a_record_is_refused(written, text, words):
     with pytest.raises(DataError, match="looks like a record") as caught:
-        first_rows(written(text))
+        rows_of(written(text), "a")
     assert words in str(caught.value)
     assert "--columns" in str(caught.value)
     # Nothing of the record is quoted; the path before the first colon may hold anything.
@@ -50,43 +63,42 @@ def test_a_first_line_that_looks_like_a_record_is_refused(written, text, words):
 def test_headers_are_taken_for_headers(written, text):
     path = written(text)
     if text != "a\n":
-        assert first_rows(path).column_names == text.split("\n")[0].split(",")
+        assert rows_of(path, text.split("\n")[0].split(",")) == text.count("\n") - 1
 
 
 @pytest.mark.parametrize("text", [",\n1,2\n", "\t"])
 def test_columns_without_names_are_refused(written, text):
     with pytest.raises(DataError):
-        read_records(written(text), schema=Schema((Bins("age", (40,)),), "label"))
+        read(written(text), Bins("age", (40,)))
 
 
 def test_a_file_without_a_header_has_the_columns_that_are_named(written):
-    schema = Schema((Bins("age", (40,)), Categories("work", ("Private", "State-gov"))), "label")
-    ours = read_records(written(f"{NAMES}\n{RECORDS}"), schema=schema)
+    parts = Bins("age", (40,)), Categories("work", ("Private", "State-gov"))
+    X, y = read(written(f"{NAMES}\n{RECORDS}"), *parts)
     bare = written(RECORDS, "bare.csv")
-    found = read_records(bare, schema=schema, dialect=Dialect(columns=NAMES))
-    assert found.X.shape[0] == 4
-    assert (found.X != ours.X).nnz == 0
-    assert found.y.tolist() == ours.y.tolist()
-    numbered = first_rows(bare, dialect=Dialect(header=False))
-    assert numbered.column_names == ["column_1", "column_2", "column_3", "column_4"]
-    assert numbered.num_rows == 4
+    found, labels = read(bare, *parts, dialect=Dialect(columns=NAMES))
+    assert found.tolist() == X.tolist()
+    assert labels == y == ["no", "yes", "no", "no"]
+    numbered = ["column_1", "column_2", "column_3", "column_4"]
+    assert rows_of(bare, numbered, Dialect(header=False)) == 4
     # Said to be a header, it is one.
-    assert first_rows(bare, dialect=Dialect(header=True)).num_rows == 3
+    assert rows_of(bare, RECORDS.split("\n")[0].split(","), Dialect(header=True)) == 3
 
 
 def test_no_record_says_how_a_file_without_a_header_is_written(written):
     path = written("1;a,b;0\n2;c,d;0\n")
     asked = Dialect(header=False)
-    assert first_rows(path, dialect=asked).column_names == ["column_1", "column_2"]
-    assert first_rows(path, dialect=Dialect(";", columns="n,s,t")).num_columns == 3
+    assert rows_of(path, ["column_1", "column_2"], asked) == 2
+    assert rows_of(path, "nst", Dialect(";", columns="n,s,t")) == 2
 
 
 def test_nor_in_what_characters(written):
-    asked = Dialect(columns="word,number")
-    assert first_rows(written("文,1\nb,2\n"), dialect=asked).column("word")[0].as_py() == "文"
-    assert first_rows(written("文,1\n", encoding="utf-16"), dialect=asked).num_rows == 1
+    asked, words = Dialect(columns="word,label"), Categories("word", ("文", "b"))
+    assert read(written("文,1\nb,2\n"), words, dialect=asked)[0][:, :2].tolist() == [[1, 0], [0, 1]]
+    utf_16 = written("文,1\n", encoding="utf-16")
+    assert read(utf_16, words, dialect=asked)[0][:, :2].tolist() == [[1, 0]]
     with pytest.raises(DataError, match="line 1: this is not UTF-8 text"):
-        first_rows(written("é,1\nb,2\n", encoding="cp1252"), dialect=asked)
+        read(written("é,1\nb,2\n", encoding="cp1252"), words, dialect=asked)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +110,7 @@ def test_nor_in_what_characters(written):
 )
 def test_names_that_do_not_fit_are_refused(written, columns, words):
     with pytest.raises(DataError, match=words):
-        first_rows(written(f"{NAMES}\n{RECORDS}"), dialect=Dialect(columns=columns))
+        rows_of(written(f"{NAMES}\n{RECORDS}"), ["age"], Dialect(columns=columns))
 
 
 @pytest.mark.parametrize("columns", ["a,a", "a,,b", ""])
@@ -108,27 +120,22 @@ def test_names_are_different(columns):
 
 
 def test_the_note_of_excel_is_no_header(written):
-    path = written("sep=;\nage;pay\n71;1,5\n34;2,5\n")
-    table = first_rows(path)
-    assert table.column_names == ["age", "pay"]
-    assert table.column("pay").to_pylist() == ["1.5", "2.5"]
-    bare = written("sep=;\n71;1,5\n34;2,5\n")
-    assert first_rows(bare, dialect=Dialect(columns="age,pay")).num_rows == 2
+    bins = Bins("pay", (2.0,), "ignore")
+    for header, dialect in (("label;pay\n", None), ("", Dialect(columns="label,pay"))):
+        path = written(f"sep=;\n{header}71;1,5\n34;2,5\n")
+        X, y = read(path, bins, dialect=dialect)
+        assert (X.tolist(), y) == ([[1, 0], [0, 1]], [71, 34])
 
 
 def test_blanks_around_names_and_values_do_not_count(written):
-    schema = Schema((Categories("work", ("Private", "none")),), "label")
-    found = read_records(
-        written("age, work , label\n1, Private, no\n2, none, yes\n"), schema=schema
-    )
-    assert found.X.toarray()[:, :2].tolist() == [[1, 0], [0, 1]]
-    assert found.y.tolist() == ["no", "yes"]
+    path = written("age, work , label\n1, Private, no\n2, none, yes\n")
+    X, y = read(path, Categories("work", ("Private", "none")))
+    assert (X[:, :2].tolist(), y) == ([[1, 0], [0, 1]], ["no", "yes"])
 
 
 def test_a_name_in_other_letters_is_found(written):
-    schema = Schema((Categories("Work", ("Private",)),), "label")
     with pytest.raises(DataError, match="no column 'Work': write 'work' with the same case"):
-        read_records(written(f"{NAMES}\n{RECORDS}"), schema=schema)
+        read(written(f"{NAMES}\n{RECORDS}"), Categories("Work", ("Private",)))
 
 
 @pytest.mark.parametrize(
@@ -136,8 +143,7 @@ def test_a_name_in_other_letters_is_found(written):
 )
 def test_thousands_are_read_where_the_option_says_so(written, value, decimal):
     path = written(f'pay|label\n"{value}"|1\n800|0\n')
-    schema = Schema((Bins("pay", (1000,)),), "label")
+    bins = Bins("pay", (1000,))
     with pytest.raises(DataError, match=f"thousands.*--decimal {decimal}"):
-        read_records(path, schema=schema)
-    found = read_records(path, schema=schema, dialect=Dialect(decimal=decimal))
-    assert found.X.toarray()[:, 1].tolist() == [1, 0]
+        read(path, bins)
+    assert read(path, bins, dialect=Dialect(decimal=decimal))[0][:, 1].tolist() == [1, 0]
