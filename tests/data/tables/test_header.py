@@ -89,6 +89,8 @@ def test_no_record_says_how_a_file_without_a_header_is_written(written):
     path = written("1;a,b;0\n2;c,d;0\n")
     asked = Dialect(header=False)
     assert rows_of(path, ["column_1", "column_2"], asked) == 2
+    with pytest.raises(DataError, match="no column 'column_3'"):
+        rows_of(path, ["column_3"], asked)
     assert rows_of(path, "nst", Dialect(";", columns="n,s,t")) == 2
 
 
