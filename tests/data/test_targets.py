@@ -112,6 +112,15 @@ def of_people(tmp_path_factory):
     return write
 
 
+def test_a_whole_number_beyond_every_float_is_refused(tmp_path):
+    with pytest.raises(DataError, match="a value that is not a number"):
+        DPLinearRegression(1.0, target_bounds=(0, 1)).fit(np.eye(2), [1, 10**400])
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"x": 1, "y": 1}\n{"x": 1, "y": 1%s}\n' % ("0" * 400))
+    with pytest.raises(DataError, match="line 2: the label is not a number"):
+        list(encode_files(path, Schema((Number("x", 1.0),), "y")).source.blocks(1 << 20))
+
+
 TEXTS = st.sampled_from(["ann", "bob", "Ann", "\ud800", "7", "07", "ann ", "ann\0"])
 NUMBERS = st.sampled_from([7, 7.0, 8, 2**60, 2**60 + 1, 2**63, 10**40, -7])
 

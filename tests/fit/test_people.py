@@ -24,9 +24,11 @@ from dplasso import (
     private_quantiles,
     private_score,
 )
+from dplasso.cluster import InProcessEngine
 from dplasso.data.store import write_store
 from dplasso.encoding.files import encode_files
 from estimators.kinds import numbers
+from people import write_with_people
 from schemas import Bins, Categories, Number, Schema
 
 CITIES = tuple(f"c{k}" for k in range(20))
@@ -130,6 +132,17 @@ def test_statements_about_people_say_so(arrays, store, table, tmp_path):
     for statement in (*statements(plain, None, None), *statements(X, y, None)):
         assert "any one record were added or removed" in statement.text()
         assert statement.protected == "each row"
+
+
+@pytest.mark.parametrize("engine", [None, InProcessEngine()])
+def test_the_label_of_a_row_beyond_the_limit_is_not_looked_at(tmp_path, engine):
+    X, y = np.eye(4)[np.arange(40) % 4], np.arange(40) % 2
+    X, y, people = np.vstack([X, X[:1]]), np.append(y, 7), [*range(40), 0]
+    store = write_with_people(X, y, people, tmp_path / "s.store")
+    for classes in (None, [0, 1]):
+        model = DPLogisticRegression(20.0, classes=classes)
+        model.fit(store if engine is None else [store], engine=engine)
+        assert model.classes_.tolist() == [0, 1]
 
 
 def test_other_groups_may_be_given_for_a_store(store):

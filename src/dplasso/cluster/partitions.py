@@ -7,6 +7,7 @@ the fit ends, so that a sum always covers all rows.
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn
 
@@ -75,7 +76,11 @@ class Partitions:
         sizes = [described.shape[0] for described in self.descriptions]
         each = np.split(within, np.cumsum(sizes)[:-1])
         names = [partition.name for partition in self._partitions]
-        self.tell("limit", dict(zip(names, map(np.packbits, each), strict=True)))
+        found = self.tell("limit", dict(zip(names, map(np.packbits, each), strict=True)))
+        self.descriptions = [
+            replace(described, labels=labels, label_counts=counts)
+            for described, (labels, counts) in zip(self.descriptions, found, strict=True)
+        ]
 
     def call(self, method: str, *args: Any) -> list[Any]:
         """Call a method of all workers; return their answers, parts of a sum in any order."""

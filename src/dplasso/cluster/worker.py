@@ -132,25 +132,23 @@ class Worker:
                 self._X = open_store(self._folder or partition.path)
                 self._y = self._X.y
                 check_entries(self._X, n_threads=self._threads.count)
-            digest = sha256()
-            for name, entry in sorted(self._X.header.arrays.items()):
-                digest.update(f"{name} {entry.size} {list(entry.pieces)}\n".encode())
-            content, origin = digest.hexdigest(), self._X.header.origin
+            header = self._X.header
+            # What the arrays mean is in the header: the only value, and the words of labels.
+            arrays = [(name, entry.size, entry.pieces) for name, entry in header.arrays.items()]
+            meant = repr((sorted(arrays), header.constant, header.label_words))
+            content, origin = sha256(meant.encode()).hexdigest(), header.origin
             # Remove the copy now: mapped files stay readable, and a killed worker leaves no files.
             self._away.close()
             n_entries = self._X.nnz
         else:
             n_entries = compress(self._X)[0].indices.size
-        assert self._y is not None
         n_rows, weights = int(self._X.shape[0]), partition.weights
         if weights is not None and weights.size != n_rows:
             raise DataError(
                 f"{partition.name} has {n_rows:,} rows, but {weights.size:,} weights; pass one for "
                 "each row"
             )
-        labels, counts = np.unique(self._y, return_counts=True)
-        if labels.size > MOST_LABELS:
-            labels, counts = labels[:0], counts[:0]
+        labels, counts = self._different_labels()
         return Description(
             shape=(n_rows, int(self._X.shape[1])),
             n_entries=n_entries,
@@ -165,15 +163,32 @@ class Worker:
         """Return the hash of each row's person, two numbers each, for the coordinator only."""
         return np.array(self._X.person_hashes)
 
-    def limit(self, within: Mapping[str, NDArray[np.uint8]]) -> None:
-        """Leave out rows whose bit is 0 in `within`, which has bits for every partition."""
+    def limit(
+        self, within: Mapping[str, NDArray[np.uint8]]
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Leave out rows whose bit is 0 in `within`, which has bits for every partition.
+
+        Returns the labels of the others, as `describe` does.
+        """
         bits, size = within[self._partition.name], self._X.shape[0]
         self._within = np.unpackbits(bits, count=size) != 0
+        return self._different_labels()
+
+    @property
+    def _labels(self) -> NDArray[Any]:
+        """The labels of the rows that enter."""
+        assert self._y is not None
+        return self._y if self._within is None else self._y[self._within]
+
+    def _different_labels(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        labels, counts = np.unique(self._labels, return_counts=True)
+        most = labels.size if labels.size <= MOST_LABELS else 0
+        return labels[:most], counts[:most]
 
     def encode(self, task: Any) -> None:
         """Convert the labels to the targets of a task; `DataError` for a label without a class."""
         try:
-            labels = task.encode(self._y)
+            labels = task.encode(self._labels)
         except DataError as error:
             raise DataError(f"{self._partition.name}: {error}") from None
         self._targets = targets_of(labels, self._partition.weights, self._within)

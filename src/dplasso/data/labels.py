@@ -89,7 +89,7 @@ def encode_targets(y: NDArray[Any], bounds: tuple[float, float]) -> NDArray[np.f
     """Clip finite numbers to a public interval and scale it to [-1, 1]."""
     try:
         targets = np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DataError(
             "`y` holds a value that is not a number, and a regression needs numbers"
         ) from None
@@ -135,7 +135,7 @@ def as_number(value: Any) -> float | None:
     """Return a value or text as a float; None if it is not a number."""
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 

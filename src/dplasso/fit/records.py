@@ -58,12 +58,13 @@ class LocalRecords:
 
     @property
     def labels(self) -> NDArray[Any]:
-        return self.y
+        """Those of the records that enter."""
+        return self.y if self.within is None else self.y[self.within]
 
     @property
     def single_labels(self) -> int:
         """How many labels one record has."""
-        return int(np.sum(np.unique(self.y, return_counts=True)[1] == 1))
+        return int(np.sum(np.unique(self.labels, return_counts=True)[1] == 1))
 
     @property
     def n_labels(self) -> int:
@@ -98,7 +99,9 @@ class LocalRecords:
 
     def encoded(self, task: Task) -> "LocalRecords":
         """Return the records with the targets of a task."""
-        return replace(self, targets=targets_of(task.encode(self.y), self.weights, self.within))
+        return replace(
+            self, targets=targets_of(task.encode(self.labels), self.weights, self.within)
+        )
 
     def of_targets(self, question: Callable[[Targets], Any]) -> list[Any]:
         """Return what a question returns for the targets of each partition, here of one."""

@@ -53,9 +53,14 @@ def targets_of(
     weights: NDArray[np.float64] | None = None,
     within: NDArray[np.bool_] | None = None,
 ) -> Targets:
-    """Return targets; records that are not `within` are left out and get weight 0."""
-    n_records = len(labels) if within is None else int(np.count_nonzero(within))
+    """Return targets; records that are not `within` get label 0 and weight 0.
+
+    `labels`: of the others.
+    """
+    n_records = len(labels)
     if within is not None:
+        entering, labels = labels, np.zeros((within.size, *labels.shape[1:]))
+        labels[within] = entering
         weights = np.where(within, 1.0 if weights is None else weights, 0.0)
     return Targets(labels, NO_WEIGHTS if weights is None else weights, n_records)
 

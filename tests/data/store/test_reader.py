@@ -61,6 +61,17 @@ def test_any_matrix(tmp_path_factory, rows, values, same, step, extra, wide):
     open_store(path, verify=True)
 
 
+def test_the_blocks_do_not_change_a_byte(tmp_path, monkeypatch):
+    monkeypatch.setattr("dplasso.data.store.writer.PIECE_BYTES", 64)
+    X, words = random_matrix(30, 40, 0.3), np.array(list("cab" * 10))
+    one, other = (
+        write_store(block_source(X, words, step=step), tmp_path / f"{step}") for step in (4, 30)
+    )
+    assert_holds(one, X, words)
+    for path in one.path.iterdir():
+        assert path.read_bytes() == (other.path / path.name).read_bytes(), path.name
+
+
 @pytest.mark.parametrize("first", [np.float32, np.float64])
 def test_values_become_wide_when_one_block_has_wide_ones(tmp_path, first):
     X = random_matrix(30, 40, 0.1)

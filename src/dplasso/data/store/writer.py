@@ -46,7 +46,7 @@ from dplasso.errors import DataError
 from dplasso.files.disk import descriptor, open_private, report_disk_full
 from dplasso.matrix.compressed import check_rows
 
-# Bytes that one checksum covers, about.
+# Bytes that one checksum covers, but for the last of an array; a multiple of any element's.
 PIECE_BYTES = 1 << 26
 _COPY_BYTES = 1 << 22
 
@@ -64,13 +64,16 @@ class ArrayWriter:
 
     def append(self, part: NDArray[Any]) -> None:
         """Append elements."""
-        part = part.astype(self.dtype, copy=False)
-        data, (length, crc) = bytes_of(part), self._open_piece
+        data = bytes_of(part.astype(self.dtype, copy=False))
         self._write(data, self._place(self.size))
         self.size += part.size
-        self._open_piece = (length + data.nbytes, zlib.crc32(data, crc))
-        if self._open_piece[0] >= PIECE_BYTES:
-            self._close_piece()
+        while data.nbytes:
+            length, crc = self._open_piece
+            # Of the same length however the elements come.
+            some, data = data[: PIECE_BYTES - length], data[PIECE_BYTES - length :]
+            self._open_piece = (length + some.nbytes, zlib.crc32(some, crc))
+            if self._open_piece[0] == PIECE_BYTES:
+                self._close_piece()
 
     def append_constant(self, value: Any, count: int) -> None:
         """Append the same value `count` times."""
@@ -241,14 +244,16 @@ class RowWriter:
     def _numbers(self, labels: NDArray[Any]) -> NDArray[np.int32]:
         """Return the numbers of text labels; a new label gets the next number."""
         words = self.words = self.words or {}
-        distinct, inverse = np.unique(labels, return_inverse=True)
-        codes = [words.setdefault(str(word), len(words)) for word in distinct]
+        distinct, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+        # In the order in which they come first, whatever the blocks are.
+        for place in np.sort(first):
+            words.setdefault(str(labels[place]), len(words))
         if len(words) > _MOST_WORDS:
             raise DataError(
                 f"{self._name}: the first {self.n_rows + labels.size:,} rows have more than "
                 f"{_MOST_WORDS:,} different labels; check the label column"
             )
-        return np.array(codes, np.int32)[inverse]
+        return np.array([words[str(word)] for word in distinct], np.int32)[inverse]
 
     def _add_people(self, block: RowBlock) -> None:
         people = block.people
