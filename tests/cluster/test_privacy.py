@@ -4,6 +4,7 @@ import ast
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from evidence.matrices import matrix_source
 
