@@ -39,6 +39,12 @@ def randomised_response(epsilon, delta, seed):
     return Target(claim, fit)
 
 
+def test_where_labels_alone_are_private_the_canary_keeps_its_features():
+    one, other = canary_pair(Claim(1.0, 0.0, "label", 1, 1.0, 1.0))
+    assert (one.X != other.X).nnz == 0
+    assert (one.y != other.y).sum() == 1
+
+
 def test_a_true_claim_without_room_is_seldom_refuted():
     """150 audits at a rate of 0.05: 17 or fewer alarms but for one time in 1,000."""
     alarms = step_alarms = 0

@@ -75,10 +75,11 @@ def test_a_store_gives_the_same_model_as_the_file(pair, train, held_out, tmp_pat
 
 
 def test_where_the_columns_came_from_is_said_as_the_store_knows_it(pair, train, tmp_path):
-    assert "The number of columns" not in said("fit", pair[0], "--epsilon", 1)
     done("convert", train, tmp_path / "undeclared.store")
-    told = said("fit", tmp_path / "undeclared.store", "--epsilon", 1)
-    assert "taken from the data when the store was made" in told
+    for cluster in ((), ("--cluster", "threads")):
+        assert "The number of columns" not in said("fit", pair[0], "--epsilon", 1, *cluster)
+        told = said("fit", tmp_path / "undeclared.store", "--epsilon", 1, *cluster)
+        assert "taken from the data when the store was made" in told
 
 
 # --- people --------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from dplasso.errors import ParameterError
 from dplasso.privacy.accounting import bracket
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.exponential_mechanism import EXPONENT_SLACK
+from dplasso.privacy.parameters import keeps_labels_alone
 
 # Empty records beside a canary: they expose a mechanism that is scaled by the number of records.
 COMPANY = 10
@@ -136,6 +137,7 @@ def canary_pair(claim: Claim) -> tuple[Data, Data]:
 
     Under replace-one a record of the other label replaces it that differs in the sign of column 1:
     a step along column 1 drives their contributions to column 0 apart, to all of twice the bound.
+    If labels alone are private, the record keeps its features.
     """
     labels = np.arange(COMPANY) % 2
     if claim.neighbors == "add-remove":
@@ -143,7 +145,8 @@ def canary_pair(claim: Claim) -> tuple[Data, Data]:
         canary = np.vstack([rows, [[claim.feature_bound]]])
         return make_data(canary, np.append(labels, 1)), make_data(rows, labels)
     rows = np.zeros((COMPANY, 2))
-    one, other = ([[claim.feature_bound, side * claim.feature_bound]] for side in (1, -1))
+    opposite = 1 if keeps_labels_alone(claim.neighbors) else -1
+    one, other = ([[claim.feature_bound, side * claim.feature_bound]] for side in (1, opposite))
     return (
         make_data(np.vstack([rows, one]), np.append(labels, 1)),
         make_data(np.vstack([rows, other]), np.append(labels, 0)),

@@ -322,14 +322,11 @@ def _schema_remarks(train: Dataset) -> list[str]:
 
 def _columns_note(train: Dataset) -> str | None:
     """Say where the number of columns comes from, unless it was declared."""
-    origin, store = origin_of(train.X), store_of(train.X)
-    declared = getattr(store, "columns_declared", None)
+    origin, declared = origin_of(train.X), getattr(train.X, "columns_declared", None)
     if declared or (origin is not None and origin.schema is not None):
         return None
-    came, how = "is that of the store and", ""
-    if store is None:
-        came, how = "was taken from the file and", " Declare it with --features."
-    elif declared is not None:
+    came, how = "was taken from the file and", " Declare it with --features."
+    if declared is not None:
         came = "was taken from the data when the store was made and"
         how = " Declare it with convert --features."
     return f"The number of columns ({train.X.shape[1]:,}) {came} is treated as public.{how}"

@@ -4,7 +4,7 @@ A charge is a rho of zCDP and a part of delta for inexact draws (arXiv 1605.0206
 Epsilons are never added. Fits and costs may be chosen adaptively if limits of both sums were fixed
 beforehand: a privacy filter (arXiv 2203.05481). A budget fixes them when it is created:
 `Budget.draw_delta_limit`, and the `capacity` of epsilon at the rest of delta. One exception, before
-anything was released: a first fit within (epsilon, delta) alone may take the whole budget.
+anything was released: the rho of a first fit is converted at all of delta that its draws leave.
 """
 
 import math
