@@ -91,6 +91,8 @@ def test_what_is_left_adds_up(train, held_out, ledger, tmp_path):
     words = first.split("charged to 'visits': ")[1]
     spent, left = (float(word) for word in re.findall(r"([\d.]+) % (?:of|is left)", words))
     assert spent + left == 100
+    # The entry and the sum.
+    assert said("ledger", "show", ledger).count(f"{spent} %") == 2
     assert "(epsilon 3 at delta 1e-05, for each row)" in words
     count = int(words.split("enough for ")[1].split()[0])
     assert count >= 1

@@ -94,9 +94,9 @@ convert part-1.svm s.store --person-column p => does not say which person each r
 
 2 fit => Missing argument
 2 fit part-1.svm => Missing option
-2 fit part-1.svm --epsilon much => --epsilon
-2 GOOD --classes {1|1,1} => does not name two different labels
-2 GOOD --l1-radius wide => --l1-radius
+2 fit part-1.svm --epsilon {much|1,0} => --epsilon | is not a number; write it with a decimal
+2 GOOD --classes {1|1,1} => --classes 1 | name two or more different labels
+2 GOOD --l1-radius wide => --l1-radius | is not a number
 2 GOOD --features 0 => --features
 2 GOOD --seed -1 => --seed
 2 train part-1.svm => No such command
@@ -223,6 +223,8 @@ fit t.parquet --epsilon 1 --schema city.json --zero-based => cannot be combined 
 fit t.parquet --epsilon 1 --schema city.json --features 9 => the schema makes 5 columns
 fit none.csv --epsilon 1 --schema city.json => none.csv holds no records
 fit part-1.svm --epsilon 1 --schema city.json => part-1.svm is not a table
+fit {gone.csv|gone.cvs|gone} --epsilon 1 --schema city.json => no such file
+fit folder --epsilon 1 --schema city.json => folder is not a dplasso store
 schema draft reviews.csv --label-column x => x
 """
 

@@ -33,6 +33,7 @@ def rows(tmp_path):
     [
         ("--method", "logistic", "--max-weights", "3"),
         ("--method", "lasso", "--classes", "3,2,1"),
+        ("--features", "1000"),
     ],
 )
 def test_classes(rows, tmp_path, options):
@@ -57,7 +58,10 @@ def test_classes(rows, tmp_path, options):
     assert heading.split() == order
     given = np.array(" ".join(lines).split(), dtype=float)
     np.testing.assert_allclose(given.reshape(-1, 3).sum(axis=1), 1.0, atol=1e-6)
-    assert "The largest weights" in said(*fit)
+    text = said(*fit)
+    assert "The largest weights" in text
+    # Of 3,000 weights.
+    assert ("(8 by chance)" in text) == ("--features" in options)
 
 
 def test_private_scores_of_classes(run, rows, tmp_path):
@@ -77,12 +81,12 @@ def test_a_model_of_many_labels_predicts_and_is_scored_in_python(run, rows, tmp_
     data, path = rows("rows.svm", "classes"), tmp_path / "model.npz"
     X = csr_array(load_svmlight_file(str(data))[0])
     Y = (np.asarray(X[:, :2].todense()) > 0).astype(int)
-    model = dplasso.DPLogisticRegression(20.0).fit(X, Y)
+    model = dplasso.DPLogisticRegression(20.0, classes=["fünf", "a b"]).fit(X, Y)
     model.save(path)
     predicted = np.array(said("predict", path, data).split(), dtype=int).reshape(-1, 2)
     np.testing.assert_array_equal(predicted, model.predict(X))
     head, *numbers = done("predict", path, data, "--proba").stdout.splitlines()
-    assert head == "0 1"
+    assert head == "fünf 'a b'"
     given = np.array([line.split() for line in numbers], dtype=float)
     np.testing.assert_allclose(given, model.predict_proba(X), rtol=1e-6)
     for options in (), ("--epsilon", "1"):

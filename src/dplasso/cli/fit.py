@@ -103,9 +103,11 @@ def fit(asked: FitOptions, explain: bool = False) -> output.Result:
     --------
     dplasso fit train.svm.gz --epsilon 1 --model model.npz
     dplasso fit train.svm.gz --epsilon 1 --binarize --classes 0,1 --test test.svm.gz
-    dplasso fit 'part-*.svm.gz' --epsilon 1 --model model.npz
+    dplasso fit table.csv --schema schema.json --epsilon 1 --model model.npz    (after: dplasso
+        schema draft table.csv > schema.json, and editing it)
     dplasso fit train.store --epsilon 1 --model model.npz    (after: dplasso convert train.svm.gz
         train.store)
+    dplasso fit 'part-*.svm.gz' --epsilon 1 --model model.npz
     dplasso fit train.svm.gz --epsilon 1 --ledger team.ledger --dataset visits --model model.npz
     dplasso fit counts.npz --labels labels.npy --epsilon 0.5 --json
     dplasso fit train.svm --epsilon 1 --model m.npz --checkpoint c.npz    (killed? the same again
@@ -120,8 +122,6 @@ def fit(asked: FitOptions, explain: bool = False) -> output.Result:
     dplasso fit train.svm.gz --epsilon 0.3 --public-data public.svm.gz --model model.npz
     dplasso fit train.svm.gz --epsilon 0.3 --public-rows unlabelled.svm.gz --model model.npz
     dplasso fit s3://bucket/stores/ --cluster auto --epsilon 1 --classes 0,1 --model m.npz
-    dplasso fit table.csv --schema schema.json --epsilon 1 --model model.npz    (after: dplasso
-        schema draft table.csv > schema.json, and editing it)
 
     Row counts, seconds and test scores are for the curator. They are computed without noise and are
     not part of the release: what may be released is the model and its statement.
@@ -263,10 +263,8 @@ def _print(fitted: _Fitted, report: dict[str, Any], asked: FitOptions, *, explai
     output.promise(estimator.privacy_, explain=explain)
     store = store_of(train.X)
     if asked.person_column is not None or (store is not None and store.knows_people):
-        output.text(
-            f"The fit used at most {estimator.rows_per_person:,} rows of each person "
-            "(--rows-per-person)."
-        )
+        rows = "1 row" if (most := estimator.rows_per_person) == 1 else f"{most:,} rows"
+        output.text(f"The fit used at most {rows} of each person (--rows-per-person).")
     note = None if wanted.features is not None else _columns_note(train)
     if note is not None:
         output.text(note)
@@ -301,7 +299,7 @@ def _model_text(estimator: PrivateLinearModel, report: dict[str, Any]) -> str:
     beyond = f"{report['n_significant']:,} beyond 3 standard errors"
     # A short list was chosen by other gradients than those that gave it its weights.
     if not (lasso or isinstance(estimator.max_weights, int)):
-        chance = beyond_by_chance(report["n_features"])
+        chance = beyond_by_chance(report["n_nonzero"])
         beyond += f" ({chance:,} by chance)" if chance else ""
     return f"{weights} after {made}, {beyond}"
 

@@ -1,6 +1,5 @@
 """What a ledger has spent and left, in words and as JSON."""
 
-import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,8 +11,8 @@ from rich.markup import escape
 from dplasso import ledger as ledgers
 from dplasso.cli import output
 from dplasso.privacy.parameters import RELATIONS
+from dplasso.privacy.wording import percent, rounded_up
 from dplasso.privacy.wording import rounded_down as down
-from dplasso.privacy.wording import rounded_up
 
 # Fields of entries, charges and budgets that the JSON documents hold.
 _ENTRY = (
@@ -72,9 +71,8 @@ def _protected(budget: dict[str, Any]) -> str:
 
 
 def _shares(spent: float) -> tuple[str, str]:
-    """Return the shares spent and left, rounded so that they add up to 100 %."""
-    tenths = min(1000, math.ceil(1000 * spent - 1e-9))
-    return f"{tenths / 10:.1f} %", f"{(1000 - tenths) / 10:.1f} %"
+    """Return the shares spent and left, which add up to 100 %."""
+    return percent(spent), percent(spent, left=True)
 
 
 def report_of(budget: ledgers.Budget, settings: dict[str, Any]) -> dict[str, Any]:
@@ -160,7 +158,7 @@ def _print_entries(entries: list[dict[str, Any]]) -> None:
         ">epsilon": lambda entry: up(entry["epsilon"]),
         ">delta": lambda entry: up(entry["delta"]),
         ">steps": lambda entry: "" if entry["kind"] == "score" else f"{entry['n_iter']:,}",
-        ">share": lambda entry: f"{entry['share']:.1%}" if entry["share"] is not None else "",
+        ">share": lambda entry: "" if entry["share"] is None else percent(entry["share"]),
         "state": lambda entry: entry["state"].replace("reserved", "running or died"),
     }
     if any(entry["rows_per_person"] != 1 for entry in entries):

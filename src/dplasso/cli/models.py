@@ -1,5 +1,6 @@
 """``dplasso predict``, ``explain`` and ``evaluate``."""
 
+import re
 import shlex
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -106,7 +107,7 @@ def predict(
             two = probabilities.shape[1] == 2 and not fitted.privacy_.many_labels
             shown = probabilities[:, 1:] if two else probabilities
             labels = fitted.classes_[-shown.shape[1] :].tolist()
-            lines = [shlex.join(_written(label) for label in labels)]
+            lines = [" ".join(_quoted(_written(label)) for label in labels)]
             lines += [" ".join(f"{value:.9g}" for value in row) for row in shown.tolist()]
     content = "".join(f"{line}\n" for line in lines)
     if out is None:
@@ -159,6 +160,11 @@ def _written(label: Any) -> str:
     if isinstance(label, float):
         return str(int(label)) if label.is_integer() else f"{label:.9g}"
     return str(label)
+
+
+def _quoted(name: str) -> str:
+    """Return a name in quotes where a reader that splits at blanks needs them."""
+    return name if name and not re.search(r"[\s'\"\\]", name) else shlex.quote(name)
 
 
 @dataclass(frozen=True)

@@ -281,7 +281,9 @@ def _epilog(lines: list[str]) -> str:
     if not commands:
         return ""
     shown = (f"[cyan]$ {command}[/cyan]" for command in commands.splitlines())
-    return "\n\n".join(["[bold]Examples[/bold]", *shown, *(["\n" + note] if note else [])])
+    return "\n\n".join(
+        ["[bold]Examples[/bold]", *shown, *(["\n" + " ".join(note.split())] * bool(note))]
+    )
 
 
 def option_name(parameter: str, value: str | None = None) -> str:
@@ -297,11 +299,13 @@ def declared(name: str, kind: Any, default: Any, texts: dict[str, Text]) -> Para
     if text.panel == "Arguments":
         info = typer.Argument(metavar=text.metavar, help=text.help, show_default=False)
     else:
+        plain = float in (kind, *get_args(kind)) and text.least is None
         info = typer.Option(
             *map(option_name, (*text.aliases, name)),
             help=text.help,
             metavar=text.metavar or None,
             min=text.least,
+            parser=number if plain else None,
             hidden=text.panel == "Hidden",
             rich_help_panel=None if text.panel == "Options" else text.panel,
         )
@@ -341,19 +345,21 @@ def _described(
     help = (f"{', '.join(methods)}: " if methods else "") + "".join(parts).rstrip(".") + "."
     panel = "Model" if name in _OF_THE_MODEL else "Privacy"
     shown = documented(SHARED).texts.get(name, Text(panel, metavar, help=help))
-    numeric, takes, more = types & {int, float}, str, {}
+    numeric, takes, more = types & {int, float}, str, dict[str, Any]()
     if numeric and str in types:
         # The estimator refuses other words and numbers of the wrong kind.
         more["parser"] = number_or_word
     elif numeric:
         (takes,) = numeric
+        if takes is float:
+            more["parser"] = number
     option = typer.Option(
         option_name(name),
         help=shown.help,
         metavar=shown.metavar,
         rich_help_panel=shown.panel,
         show_default=False if parameter.default is None else str(parameter.default),
-        **more,  # type: ignore[arg-type]
+        **more,
     )
     return shown, _keyword(name, default=None, annotation=Annotated[takes | None, option])
 
@@ -362,6 +368,15 @@ def estimator_options(but: Collection[str]) -> list[Parameter]:
     """Return an option for each parameter of the estimators that has none yet."""
     options = {name: option for name, (_, option) in estimator_parameters().items()}
     return [option for name, option in options.items() if name not in (*but, *_NOT_GENERATED)]
+
+
+def number(text: str) -> float:
+    """Read a number."""
+    try:
+        return float(text)
+    except ValueError:
+        advice = "write it with a decimal point, for example 0.5"
+        raise typer.BadParameter(f"{text!r} is not a number; {advice}") from None
 
 
 def number_or_word(text: str) -> int | float | str:

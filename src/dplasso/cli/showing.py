@@ -18,7 +18,7 @@ from dplasso.model.inference import inference_of
 from dplasso.model.weights import count_of, linear_part, signs, weights_of
 from dplasso.privacy.parameters import RELATIONS
 from dplasso.privacy.statement import PrivacyStatement
-from dplasso.privacy.wording import rounded_up
+from dplasso.privacy.wording import percent, rounded_up
 from dplasso.report.bars import Bar, png_of
 from dplasso.report.displays import CurvesDisplay, WeightsDisplay, budget_bars
 from dplasso.report.page import Beside, cautions_about, model_facts, report_page
@@ -87,7 +87,7 @@ def show(
     def print_model() -> None:
         indent = " " * (max(map(len, facts)) + 2)
         width, shown = max(output.out.width - len(indent), 40), {"model": str(model), **facts}
-        for name in {"schema", "settings"} & facts.keys():
+        for name in {"schema", "draft", "settings"} & facts.keys():
             shown[name] = f"\n{indent}".join(wrap(facts[name], width, break_on_hyphens=False))
         output.facts(shown)
         output.text()
@@ -96,7 +96,8 @@ def show(
         if plot is not None:
             output.facts({"written": str(plot)})
         elif curves:
-            output.text(f"--plot OUT.png draws the curves of {len(curves):,} numbers.")
+            numbers = len({each.column for each in curves})
+            output.text(f"--plot OUT.png draws the curves of {numbers:,} numbers.")
         output.text()
         output.inference(estimates)
         output.promise(held.statement, explain=explain)
@@ -204,7 +205,7 @@ def _paid(model: Model, ledger: Path | None) -> tuple[dict[str, str] | str, list
         "charged": f"{_cost(charge)}, {entry.reserved_at}",
         "budget": f"{_cost(budget)} for all releases from this data set, for "
         f"{RELATIONS[budget.neighbors].protected(budget.rows_per_person)}",
-        "share": f"{share_of(budget, charge):.1%} of the budget",
+        "share": f"{percent(share_of(budget, charge))} of the budget",
     }
     return facts, budget_bars(budget, digest)
 

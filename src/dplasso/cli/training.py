@@ -200,7 +200,7 @@ def parse_classes(text: str) -> tuple[str, ...]:
     labels = [label.strip() for label in text.split(",")]
     if not 2 <= len(set(labels)) == len(labels) or not all(labels):
         raise typer.BadParameter(
-            f"{text!r} does not name two different labels; write NEG,POS, for example -1,1, or more"
+            f"--classes {text}: name two or more different labels, for example --classes no,yes"
         )
     return tuple(labels)
 

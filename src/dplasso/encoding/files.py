@@ -92,8 +92,8 @@ def read_records(
                 "--cluster threads to run one in this process"
             )
         options.pop("labelled", None)
-        _refuse_options(options | {"schema": schema}, "a store; pass it to the conversion")
         store = open_store(stores[0])
+        _refuse_options(options | {"schema": schema}, "a store; pass it to the conversion")
         if n_features is not None and n_features != store.shape[1]:
             raise DataError(
                 f"{stores[0]} has {store.shape[1]:,} columns, but `n_features` is {n_features:,}; "
@@ -114,8 +114,10 @@ def read_records(
         of_rows = {name: options.get(name) for name in ("zero_based", "labels_path")}
         _refuse_options(of_rows, "a table")
     elif schema is not None:
+        check_readable(files[0])
         raise DataError(
-            f"{files[0]} is not a table: a schema encodes CSV, JSON lines, Parquet, Arrow"
+            f"{files[0]} is not a table; a schema encodes CSV, JSON lines, Parquet or Arrow: save "
+            "the data in one of these formats"
         )
     source = encode_files(files, schema, n_features=n_features, **options).source
     X, y, people = gather(source, progress)

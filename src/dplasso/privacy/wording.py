@@ -53,6 +53,12 @@ def rounded_up(value: float, digits: int = 4) -> str:
     return f"{float(up):.{digits}g}"
 
 
+def percent(spent: float, *, left: bool = False) -> str:
+    """Return the spent share of a budget, rounded up to tenths of a percent, or the rest."""
+    tenths = min(1000, math.ceil(1000 * spent - 1e-9))
+    return f"{(1000 - tenths if left else tenths) / 10:.1f} %"
+
+
 def rounded_down(value: float, digits: int = 6) -> str:
     """Return a few digits of a number, never more than it: an epsilon that can be asked for too."""
     shorter = Context(prec=digits, rounding=ROUND_DOWN).create_decimal(value)

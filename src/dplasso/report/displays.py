@@ -10,7 +10,7 @@ from dplasso.errors import need
 from dplasso.ledger import Budget, share_of
 from dplasso.model.curves import Curve
 from dplasso.model.weights import BY_NOISE, Weights, row_name
-from dplasso.privacy.wording import rounded_up
+from dplasso.privacy.wording import percent, rounded_up
 from dplasso.report.bars import Bar, draw_bars, draw_curve
 
 _BAR_HEIGHT = 0.38
@@ -141,8 +141,8 @@ def budget_bars(budget: Budget, release: str) -> list[Bar]:
         mark = " (this model)" if paid else ""
         name = f"{charge.kind} {entry.number}{mark}"
         epsilon = f"epsilon {rounded_up(charge.epsilon)} by itself"
-        bars.append(Bar(name, share, share, share, f"{share:.1%}, {epsilon}"))
+        bars.append(Bar(name, share, share, share, f"{percent(share)}, {epsilon}"))
     if early:
-        bars.insert(0, Bar("earlier entries", early, early, early, f"{early:.1%}"))
+        bars.insert(0, Bar("earlier entries", early, early, early, percent(early)))
     rest = max(0.0, 1.0 - sum(bar.value for bar in bars))
-    return [*bars, Bar("left", rest, rest, rest, f"{rest:.1%}", "not spent")]
+    return [*bars, Bar("left", rest, rest, rest, percent(1.0 - rest, left=True), "not spent")]

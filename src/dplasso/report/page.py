@@ -231,6 +231,7 @@ def _heaviest(model: Model, every: Weights) -> str:
     caption = f"Weights that are clear of the noise: {len(shown)} of {len(clear):,}, largest first."
     if every.clear is None:
         caption = f"The {len(shown)} largest of {count_of(every)}."
+    caption += _by_chance(every)
     if classes.size == 2 and not model.statement.many_labels:
         caption += f" To the right: speaks for {classes[1]}."
     return f"{bars_as_html(weight_bars(shown.rows()))}<p><small>{escape(caption)}</small></p>"
@@ -249,6 +250,14 @@ def _curves(model: Model) -> str:
     return f"<h2>The numbers</h2>{curves_as_html(curves)}<p><small>{caption}</small></p>"
 
 
+def _by_chance(every: Weights) -> str:
+    """Say how many weights noise alone puts beyond three standard errors, if any."""
+    errors = every.clear is not None and every.standard_error is not None
+    chance = beyond_by_chance(len(every)) if errors else 0
+    words = f" Noise alone puts about {chance:,} weights beyond {SIGNIFICANT:g} standard errors."
+    return words if chance else ""
+
+
 def _weights(every: Weights) -> str:
     shown = every.top(_SHOWN)
     if not len(shown):
@@ -256,8 +265,7 @@ def _weights(every: Weights) -> str:
     caption = f"The {len(shown)} largest of {count_of(every)}."
     if every.clear is not None and every.standard_error is not None:
         caption += f" Lines: {SIGNIFICANT:g} standard errors of the noise, without sampling error."
-        if chance := beyond_by_chance(len(every)):
-            caption += f" About {chance:,} lie beyond that by chance."
+        caption += _by_chance(every)
     elif every.clear is not None:
         caption += (
             " Steps: those that chose the column with this sign, minus those with the other. "
