@@ -114,7 +114,7 @@ def test_a_table_of_people_and_its_store_give_the_same_model(visits, tmp_path):
     # A model is applied to tables of whomever.
     done("evaluate", tmp_path / "m.npz", visits[0])
     told = said("fit", tmp_path / "v.store", *COMMON)
-    assert "The fit used at most 1 rows of each person" in told
+    assert "The fit used at most 1 row of each person" in told
 
 
 # --- predictions ---------------------------------------------------------------------------------

@@ -61,6 +61,20 @@ def report_disk_full(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 @contextmanager
+def _new_file_in(folder: Path, path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say in an error of the block that a folder cannot take the file `path` or one beside it."""
+    try:
+        yield
+    except OSError as error:
+        # The kind of the error (permission, read-only, full) is kept, its wording is not.
+        raise OSError(
+            error.errno,
+            f"Cannot write {os.fspath(path)}: the folder {folder} cannot take a new file "
+            f"({error.strerror or error}).",
+        ) from error
+
+
+@contextmanager
 def atomic_write(
     path: str | os.PathLike[str],
     *,
@@ -80,7 +94,9 @@ def atomic_write(
     try:
         there = temporary is not None and beside.exists()
         opened: Callable[..., Any] = open_private if private else Path.open
-        with report_disk_full(path), opened(beside, "r+b" if there else "xb") as file:
+        with _new_file_in(target.parent, path):
+            held = opened(beside, "r+b" if there else "xb")
+        with report_disk_full(path), held as file:
             yield file
             file.flush()
             file.truncate()
@@ -105,14 +121,8 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     target = _target(path)
     probe = target.with_name(f".dplasso-{secrets.token_hex(8)}.tmp")
     try:
-        probe.touch(exist_ok=False)
-    except OSError as error:
-        # The class of the error (permission, read-only, full) is kept, its wording is not.
-        reason = error.strerror or str(error)
-        raise type(error)(
-            f"Cannot write {os.fspath(path)}: the folder {target.parent} cannot take a new file "
-            f"({reason})."
-        ) from error
+        with _new_file_in(target.parent, path):
+            probe.touch(exist_ok=False)
     finally:
         with suppress(OSError):
             probe.unlink(missing_ok=True)
@@ -176,14 +186,8 @@ def hold(path: str | os.PathLike[str], refusal: Exception) -> Iterator[None]:
     place = sidecar_path(path, "lock")
     file = None
     while file is None:
-        try:
+        with _new_file_in(place.parent, path):
             file = FileIO(place, "a+")
-        except OSError as error:
-            raise OSError(
-                error.errno,
-                f"Cannot write {os.fspath(path)}: the folder {place.parent} cannot take a new file "
-                f"({error.strerror}).",
-            ) from error
         try:
             lock(file, refusal, seconds=0.0)
         except BaseException:
