@@ -50,7 +50,7 @@ def left_after(ledger: Path, dataset: str | None, release: str = "") -> dict[str
 
 def left_sentence(report: dict[str, Any]) -> str:
     """Return the result of `left_after` in words."""
-    spent, left = _shares(report["share_spent"])
+    spent, left = (percent(report["share_spent"], left=part) for part in (False, True))
     rest, count = "nothing is left", report["fits_left"]
     if count:
         kind = report["kind"] if count == 1 else _MANY[report["kind"]]
@@ -68,11 +68,6 @@ def left_sentence(report: dict[str, Any]) -> str:
 
 def _protected(budget: dict[str, Any]) -> str:
     return RELATIONS[budget["neighbors"]].protected(budget["rows_per_person"])
-
-
-def _shares(spent: float) -> tuple[str, str]:
-    """Return the shares spent and left, which add up to 100 %."""
-    return percent(spent), percent(spent, left=True)
 
 
 def report_of(budget: ledgers.Budget, settings: dict[str, Any]) -> dict[str, Any]:
@@ -128,7 +123,7 @@ def print_report(report: dict[str, Any]) -> None:
     if entries:
         _print_entries(entries)
     fits = _counted(entries)
-    spent, left = _shares(report["share_spent"])
+    spent, left = (percent(report["share_spent"], left=part) for part in (False, True))
     rest = "Nothing is left."
     if report["epsilon_left"]:
         less = "; at the budget's delta the epsilon is smaller"

@@ -278,12 +278,11 @@ def documented(docstring: str | None) -> Documented:
 def _epilog(lines: list[str]) -> str:
     """Lay out command lines and a paragraph after them for Typer."""
     commands, _, note = "\n".join(lines).strip().replace("\n    ", " ").partition("\n\n")
+    notes = ["\n" + " ".join(note.split())] if note else []
     if not commands:
         return ""
     shown = (f"[cyan]$ {command}[/cyan]" for command in commands.splitlines())
-    return "\n\n".join(
-        ["[bold]Examples[/bold]", *shown, *(["\n" + " ".join(note.split())] * bool(note))]
-    )
+    return "\n\n".join(["[bold]Examples[/bold]", *shown, *notes])
 
 
 def option_name(parameter: str, value: str | None = None) -> str:
@@ -345,21 +344,20 @@ def _described(
     help = (f"{', '.join(methods)}: " if methods else "") + "".join(parts).rstrip(".") + "."
     panel = "Model" if name in _OF_THE_MODEL else "Privacy"
     shown = documented(SHARED).texts.get(name, Text(panel, metavar, help=help))
-    numeric, takes, more = types & {int, float}, str, dict[str, Any]()
+    numeric, takes = types & {int, float}, str
+    parser: Any = number if numeric == {float} else None
     if numeric and str in types:
         # The estimator refuses other words and numbers of the wrong kind.
-        more["parser"] = number_or_word
+        parser = number_or_word
     elif numeric:
         (takes,) = numeric
-        if takes is float:
-            more["parser"] = number
     option = typer.Option(
         option_name(name),
         help=shown.help,
         metavar=shown.metavar,
         rich_help_panel=shown.panel,
         show_default=False if parameter.default is None else str(parameter.default),
-        **more,
+        parser=parser,
     )
     return shown, _keyword(name, default=None, annotation=Annotated[takes | None, option])
 
@@ -375,8 +373,8 @@ def number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        advice = "write it with a decimal point, for example 0.5"
-        raise typer.BadParameter(f"{text!r} is not a number; {advice}") from None
+        words = f"{text!r} is not a number; write it with a decimal point, for example 0.5"
+        raise typer.BadParameter(words) from None
 
 
 def number_or_word(text: str) -> int | float | str:
