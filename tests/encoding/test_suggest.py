@@ -26,7 +26,7 @@ def drafted(values, **table):
 def test_kinds_of_columns():
     assert drafted([True, None, False]) == Categories("x", (False, True))
     assert drafted([3, 1, 1, None]) == Categories("x", (1, 3))
-    assert drafted(["b", "a", "", None]) == Categories("x", ("a", "b"))
+    assert drafted(["b", " a", "", "  ", None]) == Categories("x", ("a", "b"))
     assert drafted(pa.array(["b", "a"]).dictionary_encode()) == Categories("x", ("a", "b"))
     assert drafted(["1", "30", "", "2"]) == Categories("x", (1, 2, 30))
     words = [f"w{k % 40}" for k in range(80)]

@@ -103,7 +103,7 @@ def suggest_schema(
             drafts, remark, decimal = _drafted(name, table.column(name), missing)
             parts += drafts
             marks += ["; ".join(filter(None, (remark, _mark(part)))) for part in drafts]
-            left_out += [] if drafts else [name]
+            left_out += [] if drafts else [name or "a column without a name"]
             grouped.setdefault(decimal, []).append(name)
     for decimal in filter(None, grouped):
         raise DataError(
@@ -145,7 +145,8 @@ def _drafted(name: str, values: Any, missing: Sequence[str]) -> tuple[list[Part]
         values, kind = values.cast(pa.string()), pa.string()
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return [], "", ""
-    values = pc.utf8_trim_whitespace(values.filter(pc.not_equal(values, "")))
+    values = pc.utf8_trim_whitespace(values)
+    values = values.filter(pc.not_equal(values, ""))
     words = pa.array(list(map(alike, missing)), values.type)
     absent = values.filter(pc.is_in(pc.utf8_lower(values), words))
     n_values = len(values)
