@@ -178,9 +178,13 @@ def test_what_is_no_table(table):
         (np.eye(3), "table with named columns .* not ndarray"),
         (table.drop(columns="age"), "the table has no column 'age'; there are 'sex', 'bmi'"),
         (pd.concat([table, table[["age"]]], axis=1), "more than one column 'age'"),
-        (
-            table.assign(sex=[{1}, 2] * 200),
-            "column 'sex' of the table: the values are of different types",
+        *(
+            (
+                table.assign(sex=pd.Series(values * 200, dtype=object)),
+                "column 'sex' of the table: the values are of different types, or no valid text",
+            )
+            # A float made 1 and 0 of all bools, and the text's message had quoted a character.
+            for values in ([{1}, 2], [True, 0.5], ["F", "\ud800"])
         ),
     ):
         with pytest.raises(DataError, match=message):

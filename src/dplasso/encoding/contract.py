@@ -208,11 +208,18 @@ def as_arrow(values: Any, place: str) -> Any:
 
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
+    kind, mixed = getattr(getattr(values, "dtype", None), "kind", "O"), False
     try:
-        return pa.array(values, from_pandas=True)
-    except (pa.ArrowException, TypeError, OverflowError):
-        # Arrow's message quotes the value that it could not convert.
-        raise DataError(f"{place}: the values are of different types") from None
+        array = pa.array(values, from_pandas=True)
+        if pa.types.is_floating(array.type) and kind == "O":
+            # One float would turn all bools into 1 and 0.
+            mixed = not {bool, np.bool_}.isdisjoint(map(type, values))
+    except (pa.ArrowException, TypeError, OverflowError, UnicodeError):
+        mixed = True
+    if mixed:
+        # Arrow's message quotes what it could not convert.
+        raise DataError(f"{place}: the values are of different types, or no valid text")
+    return array
 
 
 def _written(values: Any) -> Any:
