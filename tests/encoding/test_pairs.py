@@ -6,9 +6,7 @@ import pytest
 
 from dplasso import DPLassoClassifier, DPLogisticRegression, PublicEncoder, load
 from dplasso.cluster import InProcessEngine
-from dplasso.gradient_descent.schedule import plan_stages
-from dplasso.phases.pairs import PAIRS_SHARE, _chosen, stages_with
-from dplasso.phases.releases import Descended, Paired
+from fit.cases import releases
 from schemas import Categories, Date, Hashed, Levels, Number, Pairs, Schema, schema_of
 
 AGE, JOB = Levels("age", 0, 100, (2, 4)), Categories("job", ("clerk", "cook"))
@@ -65,39 +63,6 @@ def test_a_column_of_many_codes_is_hashed_to_sixteen():
     assert len(set(names)) == 16
 
 
-def test_a_table_of_noise_is_chosen_as_often_as_said():
-    """Three of the pairs, and a tenth of few; within five standard deviations of 100 draws."""
-    rng, n_draws = np.random.default_rng(0), 100
-    for n_pairs, expected in ((60, 3.0), (10, 1.0)):
-        blocks, counts, clear = [(12 * k, 3, 4) for k in range(n_pairs)], 0, 0
-        for _ in range(n_draws):
-            gradient = rng.normal(0.0, 7.0, (12 * n_pairs, 1))
-            # Whatever single columns add is left out.
-            gradient += np.tile(np.repeat([50.0, -20.0, 5.0], 4), n_pairs)[:, None]
-            gradient += np.tile([10.0, 0.0, -30.0, 1.0], 3 * n_pairs)[:, None]
-            chosen = _chosen(gradient, blocks, 7.0, 0.0)
-            counts += len(chosen)
-            clear += sum(exponent == 0 for exponent in chosen.values())
-        assert abs(counts - expected * n_draws) < 5 * np.sqrt(expected * n_draws)
-        assert abs(clear - 0.3 * n_draws) < 5 * np.sqrt(0.3 * n_draws)
-    # A table whose length noise does not explain enters whole, unless sampling explains it.
-    gradient[:12, 0] += np.kron([1.0, -1.0, 0.0], [1.0, -1.0, 1.0, -1.0]) * 40.0
-    assert _chosen(gradient, blocks, 7.0, 0.0)[0] == 0
-    assert 0 not in _chosen(gradient, blocks, 7.0, 20_000.0)
-    assert _chosen(np.zeros((12, 1)), [(0, 3, 4)], 0.0, 1.0) == {}
-    assert _chosen(gradient[:12], [(0, 3, 4)], 0.0, 1.0) == {0: 0}
-
-
-def test_pairs_need_more_signal_if_there_are_more():
-    (stage,) = plan_stages(None, 100)
-    blocks = [(0, 2, 2)] * 4
-    assert stages_with(blocks, stage, 999.0, 1) == (stage, None)
-    assert stages_with(blocks, stage, 1999.0, 2) == (stage, None)
-    first, last = stages_with(blocks, stage, 1000.0, 1)
-    assert first.share + last.share == 1.0
-    assert first.kappa**2 + last.kappa**2 == pytest.approx(stage.kappa**2)
-
-
 SCHEMA = Schema([Categories(name, tuple("uvw")) for name in "abcdef"] + [Pairs()])
 
 
@@ -119,8 +84,7 @@ def fitted(table, kind=DPLogisticRegression, **options):
 
 
 def entered(model):
-    paired = model.model_.released.last(Paired)
-    pairs = set() if paired is None else {SCHEMA.columns_of(column) for column in paired.columns}
+    pairs = {SCHEMA.columns_of(column) for column in releases(model).get("pairs-columns", ())}
     return {columns for columns in pairs if len(columns) == 2}
 
 
@@ -128,13 +92,12 @@ def test_a_fit_finds_the_pair_that_matters(table, tmp_path):
     model = fitted(table)
     assert ("a", "b") in entered(model)
     assert len(entered(model)) <= 6
-    released, offset = model.model_.released, SCHEMA.offsets[-2]
-    paired, last = released.last(Paired), released.last(Descended)
-    assert last.columns.tolist() == paired.columns.tolist()
-    assert last.columns[last.columns < offset].tolist() == list(range(offset))
+    released, offset = releases(model), SCHEMA.offsets[-2]
+    columns = released["pairs-columns"]
+    assert released["gradients-columns"].tolist() == columns.tolist()
+    assert columns[columns < offset].tolist() == list(range(offset))
     # Halved only where noise might be the reason.
-    own = np.searchsorted(paired.columns, SCHEMA.pairs[0][0])
-    assert model.model_.linear.scales[own] == 1.0
+    assert released["pairs-energies"][np.searchsorted(columns, SCHEMA.pairs[0][0])] == 0.0
     only = Schema(SCHEMA.parts[:-1])
     plain = DPLogisticRegression(1.0, classes=[0, 1], random_state=0)
     plain.fit(PublicEncoder(only).transform(table[0]), table[1])
@@ -148,10 +111,10 @@ def test_a_fit_finds_the_pair_that_matters(table, tmp_path):
         assert one.intercept + sum(part.effect for part in one.parts) == pytest.approx(margin)
     stated = model.privacy_.find("pairs")
     assert stated.numbers["sensitivity"] == 0.5
-    shares = {type(entry.release): entry.share for entry in released.entries}
-    assert 0.09 < shares[Paired] <= PAIRS_SHARE
-    assert released.spent == pytest.approx(1.0)
+    assert 0.09 < released["pairs-share"] <= 0.1
     model.save(tmp_path / "m.npz")
+    with np.load(tmp_path / "m.npz") as file:
+        assert file["shares"].sum() == pytest.approx(1.0)
     loaded = load(tmp_path / "m.npz")
     X = PublicEncoder(SCHEMA).transform(table[0])
     np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
@@ -169,12 +132,10 @@ def test_workers_choose_the_same_pairs(table):
 
 def test_without_enough_records_no_pair_is_looked_at(table):
     few = table[0][:2_000], table[1][:2_000]
-    model = fitted(few)
-    released = model.model_.released
-    assert released.last(Paired) is None
-    assert sum(isinstance(entry.release, Descended) for entry in released.entries) == 1
-    assert released.last(Descended).columns.tolist() == list(range(SCHEMA.offsets[-2]))
-    assert released.spent == pytest.approx(1.0)
+    first, last = (releases(fitted(few), last=last) for last in (False, True))
+    assert "pairs-columns" not in last
+    assert first["gradients-share"] == last["gradients-share"]
+    assert last["gradients-columns"].tolist() == list(range(SCHEMA.offsets[-2]))
 
 
 def test_other_fits_take_all_pairs_as_columns(table):

@@ -11,10 +11,11 @@ from sklearn.base import clone
 
 from dplasso import DPLogisticRegression
 from dplasso.gradient_descent.energies import COLUMNS, scale_exponents_of, shrinking
-from dplasso.gradient_descent.schedule import KAPPA, further, schedule_for
+from dplasso.gradient_descent.schedule import KAPPA, further, plan_stages, schedule_for
 from dplasso.losses.logistic import Logistic
 from dplasso.phases import descend
 from dplasso.phases.count import COUNT_SHARE
+from dplasso.phases.pairs import _chosen, stages_with
 from dplasso.phases.releases import Counted, Curvature, Descended, Kept, RowLength, Scaled
 from dplasso.runtime.threads import ONE_THREAD
 from gradient_descent.reference import factor
@@ -233,3 +234,36 @@ def test_no_design_makes_the_steps_diverge(name, epsilon):
     scaled = model.model_.released.last(Scaled)
     assert (scaled is not None) == (epsilon > 3.0)
     assert model.model_.released.last(RowLength) is None
+
+
+def test_a_table_of_noise_is_chosen_as_often_as_said():
+    """Three of the pairs, and a tenth of few; within five standard deviations of 100 draws."""
+    rng, n_draws = np.random.default_rng(0), 100
+    for n_pairs, expected in ((60, 3.0), (10, 1.0)):
+        blocks, counts, clear = [(12 * k, 3, 4) for k in range(n_pairs)], 0, 0
+        for _ in range(n_draws):
+            gradient = rng.normal(0.0, 7.0, (12 * n_pairs, 1))
+            # Whatever single columns add is left out.
+            gradient += np.tile(np.repeat([50.0, -20.0, 5.0], 4), n_pairs)[:, None]
+            gradient += np.tile([10.0, 0.0, -30.0, 1.0], 3 * n_pairs)[:, None]
+            chosen = _chosen(gradient, blocks, 7.0, 0.0)
+            counts += len(chosen)
+            clear += sum(exponent == 0 for exponent in chosen.values())
+        assert abs(counts - expected * n_draws) < 5 * np.sqrt(expected * n_draws)
+        assert abs(clear - 0.3 * n_draws) < 5 * np.sqrt(0.3 * n_draws)
+    # A table whose length noise does not explain enters whole, unless sampling explains it.
+    gradient[:12, 0] += np.kron([1.0, -1.0, 0.0], [1.0, -1.0, 1.0, -1.0]) * 40.0
+    assert _chosen(gradient, blocks, 7.0, 0.0)[0] == 0
+    assert 0 not in _chosen(gradient, blocks, 7.0, 20_000.0)
+    assert _chosen(np.zeros((12, 1)), [(0, 3, 4)], 0.0, 1.0) == {}
+    assert _chosen(gradient[:12], [(0, 3, 4)], 0.0, 1.0) == {0: 0}
+
+
+def test_pairs_need_more_signal_if_there_are_more():
+    (stage,) = plan_stages(None, 100)
+    blocks = [(0, 2, 2)] * 4
+    assert stages_with(blocks, stage, 999.0, 1) == (stage, None)
+    assert stages_with(blocks, stage, 1999.0, 2) == (stage, None)
+    first, last = stages_with(blocks, stage, 1000.0, 1)
+    assert first.share + last.share == 1.0
+    assert first.kappa**2 + last.kappa**2 == pytest.approx(stage.kappa**2)
