@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from copy import copy
 from functools import cached_property, partial
-from importlib.metadata import version
 from inspect import Parameter, Signature, signature
 from operator import itemgetter
 from typing import Annotated, Any
@@ -27,6 +26,7 @@ from dplasso.cli.options import (
 )
 from dplasso.data.source_files import check_argument
 from dplasso.errors import ClusterError, DataError, MissingExtraError, ParameterTypeError
+from dplasso.files.archive import PROGRAM
 
 INTERRUPTED = 130
 # Errors that end a command in one sentence; most of this package's are ValueErrors.
@@ -260,7 +260,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        output.text(f"dplasso {version('dplasso')}")
+        output.text(PROGRAM)
         raise typer.Exit
 
 

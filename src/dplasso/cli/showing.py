@@ -4,12 +4,12 @@ import json
 from dataclasses import fields
 from datetime import UTC, datetime
 from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
 from dplasso.cli import output
+from dplasso.files.archive import PROGRAM
 from dplasso.ledger import Budget, Charge, entry_of, read_budgets, share_of
 from dplasso.model import Model, read_model
 from dplasso.model.curves import curves_of
@@ -148,7 +148,7 @@ def report(
             "file": model.name,
             "SHA-256": sha256(model.read_bytes()).hexdigest(),
             "written by": written_by(model),
-            "reported by": f"dplasso {version('dplasso')}",
+            "reported by": PROGRAM,
             "date of this report": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         },
         ledger=paid,

@@ -24,7 +24,8 @@ from dplasso.files.disk import atomic_write
 _DIGEST = "sha256"
 _Parsed = TypeVar("_Parsed")
 _KINDS = "biufU"
-_WRITTEN_BY = f"dplasso {version('dplasso')}"
+# What wrote a file, a store or an entry of a ledger.
+PROGRAM = f"dplasso {version('dplasso')}"
 # Types of labels that ``.npy`` cannot hold; their values go by a plain type.
 LabelsType = Literal["plain", "object", "string"]
 _TYPES: dict[str, np.dtype[Any]] = {"object": np.dtype(object), "string": np.dtypes.StringDType()}
@@ -54,7 +55,7 @@ def write_archive(
     temporary: str | None = None,
 ) -> None:
     """Write a file as `atomic_write` does, the arrays in their order."""
-    preamble = {"magic": kind.magic, "version": kind.version, "written_by": _WRITTEN_BY}
+    preamble = {"magic": kind.magic, "version": kind.version, "written_by": PROGRAM}
     text = json.dumps(preamble | dict(header), allow_nan=False, separators=(",", ":"))
     members = {"header": npy(np.frombuffer(text.encode(), dtype=np.uint8))}
     members |= {name: npy(array) for name, array in arrays.items()}

@@ -11,13 +11,13 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.errors import LedgerError
+from dplasso.files.archive import PROGRAM
 from dplasso.files.disk import descriptor
 from dplasso.ledger.database import RESERVED, LedgerPath
 from dplasso.ledger.entries import Budget, Charge, Entry
@@ -46,7 +46,7 @@ def origin() -> dict[str, str]:
     except (KeyError, OSError, ImportError):  # a container whose user has no name
         user = f"uid {os.getuid()}" if hasattr(os, "getuid") else "unknown"
     host = socket.gethostname() or "unknown"
-    return {"user": user, "host": host, "program": f"dplasso {version('dplasso')}"}
+    return {"user": user, "host": host, "program": PROGRAM}
 
 
 def data_fingerprint(labels: NDArray[np.int8] | NDArray[np.float64]) -> str:

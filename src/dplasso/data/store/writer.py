@@ -4,7 +4,6 @@ import os
 import zlib
 from collections.abc import Mapping
 from contextlib import ExitStack
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +42,7 @@ from dplasso.data.store.files import (
 )
 from dplasso.data.store.opening import Store, open_store
 from dplasso.errors import DataError
+from dplasso.files.archive import PROGRAM
 from dplasso.files.disk import descriptor, open_private, report_disk_full
 from dplasso.matrix.compressed import check_rows
 
@@ -301,7 +301,7 @@ def write_store(
             label_words=None if rows.words is None else tuple(rows.words),
             source=source.name,
             origin={**(origin or {}), COLUMNS_DECLARED: declared},
-            written_by=f"dplasso {version('dplasso')}",
+            written_by=PROGRAM,
             arrays=arrays,
         )
         with report_disk_full(place):
