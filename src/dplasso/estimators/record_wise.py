@@ -215,8 +215,8 @@ def record_wise_parts(model: Any) -> tuple[Pipeline | None, Any]:
             if edges and statement and statement.is_private and not statement.find("edges"):
                 raise ValueError(
                     f"step {name!r} has edges of bins that were released from records, and the "
-                    "statement does not count their cost: put the encoder right before the model, "
-                    "or, if these were other records, delete `edges` from the schema"
+                    "statement does not count their cost. Put the encoder right before the model. "
+                    "If these were other records, delete `edges` from the schema"
                 )
     return steps or None, last
 
