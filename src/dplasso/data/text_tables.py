@@ -182,11 +182,11 @@ def _places(path: Path, names: Sequence[str], columns: Sequence[str]) -> list[in
     for name in columns:
         if name not in places:
             cut = len(names) == 1 and any(mark in names[0] for mark in ",;|\t")
-            cure = "set the mark between its fields with --delimiter"
+            cure = "set the character between fields with --delimiter"
             if not cut:
                 cure = "if it is a record, name the columns with --columns NAME,NAME,..."
             raise DataError(
-                f"{path}: no column {name!r} among the {len(names)} of the first line; {cure}"
+                f"{path}: no column {name!r} in the first line, which has {_fields(names)}; {cure}"
             )
     return [places[name] for name in columns]
 
@@ -252,12 +252,16 @@ def _why_record(first: Sequence[str], records: Iterable[Sequence[str]]) -> str |
     return None
 
 
+def _fields(line: Sequence[str]) -> str:
+    return "1 field" if len(line) == 1 else f"{len(line):,} fields"
+
+
 def refuse_wrong_names(path: Path, first: Sequence[str], names: Sequence[str]) -> None:
     """Raise `DataError` if the number of declared names is wrong, or the first line holds them."""
     if len(names) != len(first):
         raise DataError(
             f"{path}: --columns names {len(names):,} columns, but the first line has "
-            f"{len(first):,} fields; name each column, or set the mark between fields with "
+            f"{_fields(first)}; name each column, or set the character between fields with "
             "--delimiter"
         )
     if [name.lower() for name in names] == [field.lower() for field in first]:
