@@ -184,7 +184,7 @@ def test_what_is_no_table(table):
                 "column 'sex' of the table: the values are of different types, or no valid text",
             )
             # A float made 1 and 0 of all bools, and the text's message had quoted a character.
-            for values in ([{1}, 2], [True, 0.5], ["F", "\ud800"])
+            for values in ([{1}, 2], [0.5, True], ["F", "\ud800"])
         ),
     ):
         with pytest.raises(DataError, match=message):
