@@ -99,6 +99,11 @@ class TestRefused:
         self.refuse(model(), (X, never), begun, "the labels 'no' and 'yes', and this fit has")
         self.refuse(model(), (frame, y), begun, "the column names none, and this fit has")
 
+    def test_another_version(self, data, begun, monkeypatch):
+        monkeypatch.setattr("dplasso.files.archive.PROGRAM", "dplasso 9.9")
+        module.write_checkpoint(read_checkpoint(begun), begun)
+        self.refuse(model(), data, begun, "the program dplasso 9.9, and this fit has dplasso")
+
     def test_nothing_to_resume(self, data, path):
         self.refuse(model(), data, path, "No such file", FileNotFoundError)
         fitted = fit_with_checkpoints(model(), *data, path)

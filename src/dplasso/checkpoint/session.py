@@ -18,7 +18,7 @@ from dplasso.cluster import Engine
 from dplasso.errors import BudgetError, CheckpointError, LedgerError, shown
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.files.archive import ArchiveKind, parse_array, read_archive
+from dplasso.files.archive import PROGRAM, ArchiveKind, parse_array, read_archive
 from dplasso.files.disk import claim, sidecar_path
 from dplasso.fit.run import Begun, Hooks, Session, Snapshots
 from dplasso.ledger import Reservation, check_affordable, find, new_token, reserve
@@ -62,6 +62,7 @@ class Checkpoint(ReleasedFile):
     n_phases: int = 1
     state: Snapshot = field(default_factory=dict)
     token: str | None = None
+    written_by: str = PROGRAM
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -119,6 +120,7 @@ def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Checkpoint:
         n_phases=header["n_phases"],
         state={name.removeprefix(_STATE): parse_array(members[name]) for name in state},
         token=header["token"],
+        written_by=str(header["written_by"]),
     )
 
 
@@ -280,7 +282,7 @@ def _check_same(path: Place, stored: Checkpoint, current: Checkpoint) -> None:
     if stored.statement != current.statement:
         raise CheckpointError(
             f"{os.fspath(path)} was written under another privacy statement, by another version of "
-            "dplasso or dp-accounting or with a seed on one side only: resume as the fit was begun."
+            "dp-accounting or with a seed on one side only: resume as the fit was begun."
         )
 
 
@@ -289,6 +291,7 @@ def _facts(checkpoint: Checkpoint) -> dict[str, Any]:
     names, params = checkpoint.feature_names, checkpoint.params | {"classes": None}
     written = params_to_json(params, "checkpoint")
     return {f"parameter `{name}`": value for name, value in written.items()} | {
+        "program": checkpoint.written_by,
         "ledger": "none" if checkpoint.token is None else "that it was charged to",
         "number of columns": f"{checkpoint.n_features:,}",
         "labels": " and ".join(map(repr, checkpoint.classes.tolist())),
