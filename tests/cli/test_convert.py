@@ -44,6 +44,11 @@ def test_info_for_people(store, tmp_path):
     (tmp_path / "ones.svm").write_text("1 1:1 2:1\n-1 3:1\n")
     done("convert", tmp_path / "ones.svm", tmp_path / "ones")
     assert "all 1, so not stored" in said("data", "info", tmp_path / "ones")
+    (tmp_path / "t.csv").write_text("city,y\nBonn,1\nRom,0\n")
+    city = {"kind": "categories", "column": "city", "categories": ["Rom"]}
+    (tmp_path / "schema.json").write_text(json.dumps({"label": "y", "parts": [city]}))
+    done("convert", tmp_path / "t.csv", tmp_path / "t", "--schema", tmp_path / "schema.json")
+    assert "schema city: categories(categories=['Rom']" in said("data", "info", tmp_path / "t")
 
 
 def test_a_flipped_byte_is_found_by_verify_alone(run, store):

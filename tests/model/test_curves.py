@@ -120,7 +120,9 @@ def test_curves_are_drawn(table, tmp_path):
     pyplot.close("all")
     model.save(tmp_path / "m.npz")
     assert "x" in load(tmp_path / "m.npz").curves()[0].column
-    said("show", tmp_path / "m.npz", "--plot", tmp_path / "p.png")
+    shown = "show", tmp_path / "m.npz", "--plot", tmp_path / "p.png"
+    assert "curves; --top" not in said(*shown)
+    assert "p.png (1 of 2 curves; --top K)" in said(*shown, "--force", "--top", "1")
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
     told = found("show", tmp_path / "m.npz")
     assert [one["column"] for one in told["curves"]] == ["x", "z"]

@@ -11,10 +11,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -136,10 +137,14 @@ def table(
     _print(table)
 
 
-def facts(facts: Mapping[str, str], *, right: bool = False) -> None:
-    """Print names and values in two columns, without breaking long paths."""
+def facts(facts: Mapping[str, str], *, right: bool = False, prose: Collection[str] = ()) -> None:
+    """Print names and values in two columns. Values named in `prose` are wrapped, paths are not."""
     name_width, fact_width = max(map(len, facts)), max(map(len, facts.values())) if right else 0
+    indent = " " * (name_width + 2)
     for name, fact in facts.items():
+        if name in prose:
+            lines = wrap(fact, max(out.width - len(indent), 40), break_on_hyphens=False)
+            fact = f"\n{indent}".join(lines)
         line = Text.assemble((name.ljust(name_width), "bold"), "  ", fact.rjust(fact_width))
         _print(line, soft_wrap=True)
 

@@ -5,8 +5,9 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from textwrap import wrap
 from typing import Any
+
+import numpy as np
 
 from dplasso.cli import output
 from dplasso.files.archive import PROGRAM
@@ -32,13 +33,13 @@ def show(
     Options
     -------
     top : K >= 0
-        How many of the largest weights.
+        How many of the largest weights, and of the curves in a picture.
 
     Output
     ------
     plot : OUT.png
-        Draw the effect of each number that the schema has in bins on several levels; without any,
-        the largest weights.
+        Draw the effect of each number that the schema has in bins on several levels, the largest
+        effects first; without any, the largest weights.
 
     Examples
     --------
@@ -54,7 +55,9 @@ def show(
     held = read_model(model)
     weights, curves = weights_of(held), curves_of(held)
     if plot is not None:
-        display = CurvesDisplay(curves) if curves else WeightsDisplay(weights.top(top))
+        # Hundreds of curves would take minutes, and nobody could read them.
+        drawn = sorted(curves, key=lambda each: -float(np.ptp(each.effect)))[: max(1, top)]
+        display = CurvesDisplay(drawn) if curves else WeightsDisplay(weights.top(top))
         with output.uninterrupted():
             output.write_file(plot, png_of(display.plot().figure_))
     schema = held.schema
@@ -85,16 +88,14 @@ def show(
     }
 
     def print_model() -> None:
-        indent = " " * (max(map(len, facts)) + 2)
-        width, shown = max(output.out.width - len(indent), 40), {"model": str(model), **facts}
-        for name in {"schema", "draft", "settings"} & facts.keys():
-            shown[name] = f"\n{indent}".join(wrap(facts[name], width, break_on_hyphens=False))
-        output.facts(shown)
+        prose = ("schema", "draft", "settings")
+        output.facts({"model": str(model), **facts}, prose=prose)
         output.text()
         title = f"The {len(heaviest)} largest of {count_of(weights)}"
         output.weights(heaviest, title, signs(held))
         if plot is not None:
-            output.facts({"written": str(plot)})
+            some = f" ({len(drawn):,} of {len(curves):,} curves; --top K)"
+            output.facts({"written": f"{plot}{some * (len(drawn) < len(curves))}"})
         elif curves:
             numbers = len({each.column for each in curves})
             output.text(f"--plot OUT.png draws the curves of {numbers:,} numbers.")

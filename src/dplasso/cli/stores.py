@@ -15,6 +15,7 @@ from dplasso.data.source_files import expand, is_address
 from dplasso.data.store import describe, open_store, write_store
 from dplasso.data.store.files import check_place
 from dplasso.encoding.files import encode_files
+from dplasso.encoding.origin import origin_of
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError
 
@@ -161,7 +162,11 @@ def info(store: Path, verify: bool = False) -> output.Result:
     values = f"{report['dtype']}, largest |value| {report['largest_value']:g}"
     if report["constant"] is not None:
         values = f"all {report['constant']:g}, so not stored"
-    origin = ", ".join(f"{key}: {value}" for key, value in (report["origin"] or {}).items())
+    made, origin = origin_of(opened), {}
+    if made is not None and made.binarize:
+        origin["made by"] = "turning every value that is not zero into 1"
+    if made is not None and made.schema is not None:
+        origin["schema"] = "; ".join(made.schema.described())
     facts = {
         "store": f"{report['path']} (format {report['version']}, {report['written_by']})",
         "source": str(report["source"]),
@@ -171,7 +176,9 @@ def info(store: Path, verify: bool = False) -> output.Result:
         "values": values,
         "labels": ", ".join(f"{label!r}: {count:,}" for label, count in report["labels"]),
         "size": f"{report['bytes']:,} bytes",
-        **({"origin": origin} if origin else {}),
+        **origin,
         "checksums": "all checksums match" if verify else "entries not verified (use --verify)",
     }
-    return output.Result(report | {"verified": verify}, partial(output.facts, facts))
+    return output.Result(
+        report | {"verified": verify}, partial(output.facts, facts, prose=("schema",))
+    )
