@@ -30,7 +30,7 @@ BAD = {
     "random_state": ["x", -1, 1.5, True],
     "n_jobs": [0, 1.5, "x"],
     "residual_bound": [0.0, 2.1, NAN, "x"],
-    "max_weights": [0, "few", 2.5],
+    "max_weights": [0, "few", 2.5, True],
     "row_norm": [0.0, INF, "long"],
     "infer": [[], 5, {"columns": 3}],
     "target_bounds": [

@@ -280,7 +280,7 @@ def word_or_number(
     value = params[name]
     if (value is None or isinstance(value, str)) and value in words:
         return words[value]
-    if isinstance(value, kind) and valid(value):
+    if isinstance(value, kind) and not isinstance(value, bool) and valid(value):
         return int(value) if kind is Integral else float(value)
     raise ParameterError(f"`{name}` must be {right}, got {value!r}")
 
