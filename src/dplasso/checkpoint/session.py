@@ -18,8 +18,8 @@ from dplasso.cluster import Engine
 from dplasso.errors import BudgetError, CheckpointError, LedgerError, shown
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.files.archive import PROGRAM, ArchiveKind, parse_array, read_archive
-from dplasso.files.disk import claim, sidecar_path
+from dplasso.files.archive import ArchiveKind, parse_array, read_archive
+from dplasso.files.disk import PROGRAM, claim, sidecar_path
 from dplasso.fit.run import Begun, Hooks, Session, Snapshots
 from dplasso.ledger import Reservation, check_affordable, find, new_token, reserve
 from dplasso.model.file import ReleasedFile, params_to_json, parse_released, write_released

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dplasso.cli import output
-from dplasso.files.archive import PROGRAM
+from dplasso.files.disk import PROGRAM
 from dplasso.ledger import Budget, Charge, entry_of, read_budgets, share_of
 from dplasso.model import Model, read_model
 from dplasso.model.curves import curves_of

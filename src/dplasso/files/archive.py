@@ -12,20 +12,17 @@ import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.files.disk import atomic_write
+from dplasso.files.disk import PROGRAM, atomic_write
 
 _DIGEST = "sha256"
 _Parsed = TypeVar("_Parsed")
 _KINDS = "biufU"
-# What wrote a file, a store or an entry of a ledger.
-PROGRAM = f"dplasso {version('dplasso')}"
 # Types of labels that ``.npy`` cannot hold; their values go by a plain type.
 LabelsType = Literal["plain", "object", "string"]
 _TYPES: dict[str, np.dtype[Any]] = {"object": np.dtype(object), "string": np.dtypes.StringDType()}

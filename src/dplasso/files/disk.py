@@ -12,11 +12,15 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib.metadata import version
 from io import FileIO
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from dplasso.errors import CheckpointError
+
+# What writes files, stores and entries of a ledger.
+PROGRAM = f"dplasso {version('dplasso')}"
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _DISK = {*_FULL, errno.EFBIG, errno.EIO}

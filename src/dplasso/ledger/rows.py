@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.errors import LedgerError
-from dplasso.files.archive import PROGRAM
-from dplasso.files.disk import descriptor
+from dplasso.files.disk import PROGRAM, descriptor
 from dplasso.ledger.database import RESERVED, LedgerPath
 from dplasso.ledger.entries import Budget, Charge, Entry
 

@@ -42,8 +42,7 @@ from dplasso.data.store.files import (
 )
 from dplasso.data.store.opening import Store, open_store
 from dplasso.errors import DataError
-from dplasso.files.archive import PROGRAM
-from dplasso.files.disk import descriptor, open_private, report_disk_full
+from dplasso.files.disk import PROGRAM, descriptor, open_private, report_disk_full
 from dplasso.matrix.compressed import check_rows
 
 # Bytes that one checksum covers, but for the last of an array; a multiple of any element's.
