@@ -294,11 +294,13 @@ def check_place(path: Path, *, force: bool) -> None:
         raise FileNotFoundError(
             f"Cannot write {path}: there is no folder {path.parent}; create it first."
         )
-    if not path.exists():
+    try:
+        # Looked at once: another process may be replacing it.
+        files = {entry.name for entry in path.iterdir()}
+    except FileNotFoundError:
         return
-    if not path.is_dir():
-        raise StoreError(f"{path} exists and is not a store; choose another name")
-    files = {entry.name for entry in path.iterdir()}
+    except NotADirectoryError:
+        raise StoreError(f"{path} exists and is not a store; choose another name") from None
     if files and not (HEADER_FILE in files and files <= _STORE_FILES):
         raise StoreError(f"{path} is a folder with other files; choose another name")
     if files and not force:

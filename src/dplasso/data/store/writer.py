@@ -311,7 +311,8 @@ def write_store(
             # Check again: the conversion takes long, and another program may have written here.
             check_place(place, force=force)
             put_in_place(directory, place)
-    return open_store(place)
+        # Before another process may replace it.
+        return open_store(place)
 
 
 def _write_rows(
