@@ -100,7 +100,7 @@ class TestRefused:
         self.refuse(model(), (frame, y), begun, "the column names none, and this fit has")
 
     def test_another_version(self, data, begun, monkeypatch):
-        monkeypatch.setattr("dplasso.files.archive.PROGRAM", "dplasso 9.9")
+        monkeypatch.setattr("dplasso.files.archive.program", lambda: "dplasso 9.9")
         module.write_checkpoint(read_checkpoint(begun), begun)
         self.refuse(model(), data, begun, "the program dplasso 9.9, and this fit has dplasso")
 

@@ -19,7 +19,7 @@ from dplasso.errors import BudgetError, CheckpointError, LedgerError, shown
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.files.archive import ArchiveKind, parse_array, read_archive
-from dplasso.files.disk import PROGRAM, claim, sidecar_path
+from dplasso.files.disk import claim, program, sidecar_path
 from dplasso.fit.run import Begun, Hooks, Session, Snapshots
 from dplasso.ledger import Reservation, check_affordable, find, new_token, reserve
 from dplasso.model.file import ReleasedFile, params_to_json, parse_released, write_released
@@ -62,7 +62,7 @@ class Checkpoint(ReleasedFile):
     n_phases: int = 1
     state: Snapshot = field(default_factory=dict)
     token: str | None = None
-    written_by: str = PROGRAM
+    written_by: str = field(default_factory=program)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -26,7 +26,7 @@ from dplasso.cli.options import (
 )
 from dplasso.data.source_files import check_argument
 from dplasso.errors import ClusterError, DataError, MissingExtraError, ParameterTypeError
-from dplasso.files.disk import PROGRAM
+from dplasso.files.disk import program
 
 INTERRUPTED = 130
 # Errors that end a command in one sentence; most of this package's are ValueErrors.
@@ -260,7 +260,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        output.text(PROGRAM)
+        output.text(program())
         raise typer.Exit
 
 

@@ -50,7 +50,8 @@ def left_after(ledger: Path, dataset: str | None, release: str = "") -> dict[str
 
 def left_sentence(report: dict[str, Any]) -> str:
     """Return the result of `left_after` in words."""
-    spent, left = (percent(report["share_spent"], left=part) for part in (False, True))
+    share = report["share_spent"]
+    spent, left = percent(share), percent(share, left=True)
     rest, count = "nothing is left", report["fits_left"]
     if count:
         kind = report["kind"] if count == 1 else _MANY[report["kind"]]
@@ -123,7 +124,8 @@ def print_report(report: dict[str, Any]) -> None:
     if entries:
         _print_entries(entries)
     fits = _counted(entries)
-    spent, left = (percent(report["share_spent"], left=part) for part in (False, True))
+    share = report["share_spent"]
+    spent, left = percent(share), percent(share, left=True)
     rest = "Nothing is left."
     if report["epsilon_left"]:
         less = "; at the budget's delta the epsilon is smaller"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dplasso.cli import output
-from dplasso.files.disk import PROGRAM
+from dplasso.files.disk import program
 from dplasso.ledger import Budget, Charge, entry_of, read_budgets, share_of
 from dplasso.model import Model, read_model
 from dplasso.model.curves import curves_of
@@ -149,7 +149,7 @@ def report(
             "file": model.name,
             "SHA-256": sha256(model.read_bytes()).hexdigest(),
             "written by": written_by(model),
-            "reported by": PROGRAM,
+            "reported by": program(),
             "date of this report": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         },
         ledger=paid,

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.files.disk import PROGRAM, atomic_write
+from dplasso.files.disk import atomic_write, program
 
 _DIGEST = "sha256"
 _Parsed = TypeVar("_Parsed")
@@ -52,7 +52,7 @@ def write_archive(
     temporary: str | None = None,
 ) -> None:
     """Write a file as `atomic_write` does, the arrays in their order."""
-    preamble = {"magic": kind.magic, "version": kind.version, "written_by": PROGRAM}
+    preamble = {"magic": kind.magic, "version": kind.version, "written_by": program()}
     text = json.dumps(preamble | dict(header), allow_nan=False, separators=(",", ":"))
     members = {"header": npy(np.frombuffer(text.encode(), dtype=np.uint8))}
     members |= {name: npy(array) for name, array in arrays.items()}

@@ -12,15 +12,13 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.metadata import version
 from io import FileIO
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from dplasso.errors import CheckpointError
-
-# What writes files, stores and entries of a ledger.
-PROGRAM = f"dplasso {version('dplasso')}"
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _DISK = {*_FULL, errno.EFBIG, errno.EIO}
@@ -30,6 +28,12 @@ _PAUSE_S = 0.002
 _PIECE = bytes(2**20)
 # Errors of file systems that cannot reserve space.
 _UNABLE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
+
+
+@cache
+def program() -> str:
+    """Return what writes files, stores and entries of a ledger, with its version."""
+    return f"dplasso {version('dplasso')}"
 
 
 def descriptor(path: str | os.PathLike[str], flags: int) -> int:

@@ -181,7 +181,13 @@ class Method:
         return self.budget(self.targets.of_size(n_classes), n_features)
 
     def statement(
-        self, task: Task, budget: Budget, n_features: int, before: Sequence[StatedRelease] = ()
+        self,
+        task: Task,
+        budget: Budget,
+        n_features: int,
+        before: Sequence[StatedRelease] = (),
+        *,
+        by_person: bool = False,
     ) -> PrivacyStatement:
         """Return what a fit guarantees after the releases `before` of the same records."""
         plan = self.plan(task, n_features)
@@ -196,6 +202,7 @@ class Method:
             prior="" if self.prior is None else self.prior.description,
             public_rows="" if self.geometry is None else self.geometry.description,
             many_labels=task.many_labels,
+            by_person=by_person,
         )
 
 

@@ -25,7 +25,7 @@ from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.randomness import random_stream
-from dplasso.privacy.statement import PrivacyStatement, of_people
+from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import Caution, warn_of
 from dplasso.runtime.progress import Progress, run_in_chunks
 from dplasso.runtime.threads import thread_pool
@@ -132,15 +132,14 @@ def _prepared(method: Method, records: Records, hooks: Hooks) -> Begun:
     method, records = method.knowing(task), records.encoded(task)
     method = method.starting(task, records)
     n_features = records.shape[1]
-    budget = method.budget(task, n_features)
-    earlier = [of_people(method.rows_per_person)] if records.by_person else []
+    budget, earlier = method.budget(task, n_features), []
     edges = None if records.origin is None else records.origin.edges
     if edges is not None:
         seeded = method.random_state is not None
         budget = edges.before(budget, seeded=seeded, by_person=records.by_person)
         check_paid(method.ledger, edges.digest, f"the edges of {', '.join(edges.columns)}")
-        earlier.append(edges.stated(budget.rows_per_person))
-    statement = method.statement(task, budget, n_features, earlier)
+        earlier = [edges.stated(budget.rows_per_person)]
+    statement = method.statement(task, budget, n_features, earlier, by_person=records.by_person)
     hooks.cautioned(statement.cautions(method.n_records, classes=task.classes.tolist()))
     if hooks.checkpoints is None:
         check_affordable(method.ledger, budget)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.errors import LedgerError
-from dplasso.files.disk import PROGRAM, descriptor
+from dplasso.files.disk import descriptor, program
 from dplasso.ledger.database import RESERVED, LedgerPath
 from dplasso.ledger.entries import Budget, Charge, Entry
 
@@ -45,7 +45,7 @@ def origin() -> dict[str, str]:
     except (KeyError, OSError, ImportError):  # a container whose user has no name
         user = f"uid {os.getuid()}" if hasattr(os, "getuid") else "unknown"
     host = socket.gethostname() or "unknown"
-    return {"user": user, "host": host, "program": PROGRAM}
+    return {"user": user, "host": host, "program": program()}
 
 
 def data_fingerprint(labels: NDArray[np.int8] | NDArray[np.float64]) -> str:

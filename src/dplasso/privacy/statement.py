@@ -30,8 +30,8 @@ class StatedRelease(NamedTuple):
 
 def of_people(rows_per_person: int) -> StatedRelease:
     """Return the first entry of a statement about people, some of whose rows enter."""
-    rows = "row" if rows_per_person == 1 else f"{rows_per_person:,} rows"
-    return StatedRelease("people", f"only the first {rows} of each person entered", {})
+    first = wording.first_rows(rows_per_person)
+    return StatedRelease("people", f"only {first} of each person entered", {})
 
 
 _WHOLE = ("steps", "rows_per_person", "n_classes")
@@ -272,14 +272,20 @@ def make_statement(
     seeded: bool,
     classes_declared: bool,
     n_classes: int = 2,
+    by_person: bool = False,
     **public: Any,
 ) -> PrivacyStatement:
-    """Return what a fit with this budget guarantees; `public` are other attributes."""
+    """Return what a fit with this budget guarantees; `public` are other attributes.
+
+    `by_person`: whether the rows of each person were limited.
+    """
     drawn, source = budget.name != "none", wording.SEEDED if seeded else wording.FROM_SYSTEM
     reasons = [budget.leak] if budget.leak else []
-    by_rows = {} if reasons else {str(rows): budget.epsilon_of_rows(rows) for rows in _ROWS}
-    if any(release.name == "people" for release in releases):
-        by_rows = {}
+    people, by_rows = [], dict[str, float]()
+    if by_person:
+        people = [of_people(budget.rows_per_person)]
+    elif not reasons:
+        by_rows = {str(rows): budget.epsilon_of_rows(rows) for rows in _ROWS}
     accountant = "" if reasons else budget.accountant
     if seeded and drawn:
         reasons.append(_SEED_REASON)
@@ -296,7 +302,7 @@ def make_statement(
         sampling_delta=budget.sampling_delta,
         randomness=source if drawn else wording.NOT_RANDOM,
         classes=_source_of_classes(classes_declared, numbers=n_classes == 0),
-        releases=tuple(releases),
+        releases=(*people, *releases),
         reasons=tuple(reasons),
         rows_per_person=budget.rows_per_person,
         n_classes=n_classes,

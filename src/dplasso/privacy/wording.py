@@ -72,13 +72,17 @@ def odds(epsilon: float) -> str:
     return f"{float(rounded_up(math.exp(epsilon), 3)):,g}"
 
 
+def first_rows(rows_per_person: int) -> str:
+    """Return which rows of a person enter a fit, in words."""
+    return "the first row" if rows_per_person == 1 else f"the first {rows_per_person:,} rows"
+
+
 def _protection(statement: "PrivacyStatement") -> str:
     """Return a paragraph on who is protected, how strongly, and who is protected less."""
     rows, by_rows = statement.rows_per_person, statement.epsilon_by_rows
     data = {"model": "training data", "score": "scored data"}.get(statement.about, "data")
     if statement.by_person:
-        first = "row" if rows == 1 else f"{rows:,} rows"
-        who = f"each person, of whom only the first {first} entered."
+        who = f"each person, of whom only {first_rows(rows)} entered."
         moved, others, other, labels = "all rows of any one person", "any others", "other", "labels"
         less = "It does not matter how many rows a person has."
     elif rows == 1:

@@ -127,8 +127,11 @@ def records_of(candidates: list[Candidate], X: Any, y: Any) -> LocalRecords:
 
 def entering_rows(
     inputs: LocalRecords, groups: ArrayLike | None, rows_per_person: int
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows within the limit, ascending, and the number of each row's person."""
+) -> tuple[NDArray[np.intp], NDArray[np.intp], bool]:
+    """Return the rows within the limit, ascending, their persons' numbers, and if these are known.
+
+    Where they are not, each row is a person.
+    """
     if groups is None and isinstance(inputs.X, Store):
         groups = inputs.X.people
     if groups is None:
@@ -138,10 +141,10 @@ def entering_rows(
                 "rows of a person in the same part"
             )
         rows = np.arange(len(inputs.y))
-        return rows, rows
+        return rows, rows, False
     person = person_numbers(groups, len(inputs.y))
     rows = np.flatnonzero(rows_within_limit(person, rows_per_person))
-    return rows, person[rows]
+    return rows, person[rows], True
 
 
 def draw_held_out(

@@ -34,7 +34,7 @@ from dplasso.privacy.parameters import (
     keeps_labels_alone,
 )
 from dplasso.privacy.randomness import random_stream
-from dplasso.privacy.statement import StatedRelease, make_statement, of_people
+from dplasso.privacy.statement import StatedRelease, make_statement
 from dplasso.tuning.estimates import noisy_sums, sums_budget
 
 _CELLS = 128
@@ -124,12 +124,13 @@ def private_quantiles(
     if groups is not None:
         X = X[rows_within_limit(person_numbers(groups, X.shape[0]), rows_per_person)]
     words = "Gaussian noise on the numbers of records in the cells of a public grid"
-    stated = [StatedRelease("edges", words, {"sensitivity": sensitivity})]
+    by_person = groups is not None
     statement = make_statement(
         budget,
-        stated if groups is None else [of_people(rows_per_person), *stated],
+        [StatedRelease("edges", words, {"sensitivity": sensitivity})],
         seeded=random_state is not None,
         classes_declared=True,
+        by_person=by_person,
         about="edges",
     )
     columns = tuple(part.columns[0] for part in grids.parts)
@@ -145,7 +146,7 @@ def private_quantiles(
         part.column: _edges_at(own, part.edges, bins, sigma)  # type: ignore[attr-defined]
         for part, own in zip(grids.parts, cells, strict=True)
     }
-    released = ReleasedEdges(columns, _digest(noisy), statement, by_person=groups is not None)
+    released = ReleasedEdges(columns, _digest(noisy), statement, by_person=by_person)
     return _with_edges(schema, edges, released)
 
 

@@ -17,12 +17,7 @@ from dplasso.ledger import SCORE, Ledger, charged, check_affordable, checked_led
 from dplasso.model import Model
 from dplasso.privacy.parameters import check_epsilon, check_positive, check_rows_per_person
 from dplasso.privacy.randomness import random_stream
-from dplasso.privacy.statement import (
-    PrivacyStatement,
-    StatedRelease,
-    make_statement,
-    of_people,
-)
+from dplasso.privacy.statement import PrivacyStatement, StatedRelease, make_statement
 from dplasso.privacy.wording import rounded_up, warn_of
 from dplasso.tuning.estimates import (
     NUMBERS,
@@ -248,9 +243,13 @@ def paid_sums(
     stated = StatedRelease(
         "score", f"Gaussian noise on {words} over all rows", {"sensitivity": moved}
     )
-    entries = [of_people(rows_per_person), stated] if by_person else [stated]
     statement = make_statement(
-        budget, entries, seeded=random_state is not None, classes_declared=True, about="score"
+        budget,
+        [stated],
+        seeded=random_state is not None,
+        classes_declared=True,
+        by_person=by_person,
+        about="score",
     )
     warn_of(statement.cautions(), stacklevel=4)
     check_affordable(paid, budget, SCORE)

@@ -172,8 +172,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         stream = random_stream(self.random_state)
         records = records_of(candidates, X, y)
         y = records.y
-        rows, person = entering_rows(records, groups, first.rows_per_person)
-        of_people = groups is not None or getattr(records.X, "knows_people", False)
+        rows, person, by_person = entering_rows(records, groups, first.rows_per_person)
         classes = None if is_regressor(first) else _declare_classes(candidates, y[rows])
         target = target_of(None, classes, records.n_labels)
         metric = chosen_metric(self.metric, target)
@@ -184,7 +183,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         scorer = scorer_of(cost, metric, target)
         cost = whole_budget(cost, ledger)
         declared = target.many_labels or getattr(first, "classes", None) is not None
-        stated = {"classes_declared": declared, "by_person": of_people}
+        stated = {"classes_declared": declared, "by_person": by_person}
         warn_of(_stated(candidates[0], records, cost, seeded, **stated).cautions(), stacklevel=3)
         check_affordable(ledger, cost)
         held = draw_held_out(person, self.held_out, stream)

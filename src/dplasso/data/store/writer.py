@@ -42,7 +42,7 @@ from dplasso.data.store.files import (
 )
 from dplasso.data.store.opening import Store, open_store
 from dplasso.errors import DataError
-from dplasso.files.disk import PROGRAM, descriptor, open_private, report_disk_full
+from dplasso.files.disk import descriptor, open_private, program, report_disk_full
 from dplasso.matrix.compressed import check_rows
 
 # Bytes that one checksum covers, but for the last of an array; a multiple of any element's.
@@ -300,7 +300,7 @@ def write_store(
             label_words=None if rows.words is None else tuple(rows.words),
             source=source.name,
             origin={**(origin or {}), COLUMNS_DECLARED: declared},
-            written_by=PROGRAM,
+            written_by=program(),
             arrays=arrays,
         )
         with report_disk_full(place):
