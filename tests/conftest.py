@@ -25,7 +25,14 @@ def pytest_collection_modifyitems(items):
     A worker begins with a half of the tests of its own. Halves that both began with these kernels
     had them compiled twice, 20 s of processor time.
     """
-    of_vertices = {"audit", "frank_wolfe", "test_neighbours.py"}
+    of_vertices = {
+        "audit",
+        "frank_wolfe",
+        "selection",
+        "test_lasso.py",
+        "test_neighbours.py",
+        "test_people.py",
+    }
     items.sort(key=lambda item: of_vertices.isdisjoint((item.path.parent.name, item.path.name)))
 
 
