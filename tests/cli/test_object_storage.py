@@ -159,7 +159,7 @@ def lacking(name):
         (
             STORES,
             lacking("header.json"),
-            f"{STORE} is not a complete store: copy or convert it again, or move",
+            f"{STORE} is not a complete store: copy or convert it again, move it",
         ),
         (STORES, SHORT_HEADER, f"{STORE}/header.json is damaged: it is not JSON text"),
         (STORES, SHORT_LABELS, f"{STORE}/labels.npy is damaged: "),
@@ -200,6 +200,7 @@ def on_a_disk_that_is_not_there(place):
         (lambda place: place.rename(f"{place}.partial"), "part-10.store.partial"),
         (lambda place: shutil.copytree(place, f"{place}.replaced"), "part-10.store.replaced"),
         (on_a_disk_that_is_not_there, "part-10.store"),
+        (lambda place: shutil.copytree(place, place.parent / "2024" / "part.store"), "2024"),
     ],
 )
 def test_an_incomplete_store_in_a_folder_is_refused_by_its_name(

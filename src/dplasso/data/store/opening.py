@@ -151,17 +151,18 @@ def is_store(path: str | os.PathLike[str]) -> bool:
 
 
 def is_incomplete(name: str, files: Iterable[str], *, has_header: bool) -> bool:
-    """Return whether an item in a folder of stores is an incomplete store, by its files."""
+    """Return whether an item in a folder of stores is an incomplete store, or holds others."""
     if name.endswith((PARTIAL_SUFFIX, REPLACED_SUFFIX)):
         return True
-    parts = (part in file for file in files for part in UNFINISHED_FILES)
+    parts = (part in file for file in files for part in (*UNFINISHED_FILES, ".store"))
     return not has_header and (name.endswith(".store") or any(parts))
 
 
 def refuse_incomplete(place: str | Path) -> NoReturn:
     """Raise `StoreError` for an incomplete store in a folder of stores."""
     raise StoreError(
-        f"{place} is not a complete store: copy or convert it again, or move it out of the folder"
+        f"{place} is not a complete store: copy or convert it again, move it out of the folder, or "
+        "pass the stores in it as well"
     )
 
 
