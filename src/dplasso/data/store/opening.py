@@ -162,7 +162,7 @@ def refuse_incomplete(place: str | Path) -> NoReturn:
     """Raise `StoreError` for an incomplete store in a folder of stores."""
     raise StoreError(
         f"{place} is not a complete store: copy or convert it again, move it out of the folder, or "
-        "pass the stores in it as well"
+        "pass stores instead of the folder"
     )
 
 
