@@ -193,6 +193,15 @@ def test_the_model_carries_the_statement_of_the_whole(estimator, tmp_path):
     assert load(tmp_path / "m.npz").privacy_ == search.privacy_
 
 
+def test_intervals_show_named_columns_and_the_epsilon_of_the_whole():
+    frame = pandas.DataFrame(X, columns=[f"job={j}" for j in range(X.shape[1])])
+    estimator = DPLogisticRegression(classes=[0, 1], row_norm=2.0, infer=["job"])
+    search = PrivateSearch(estimator, {"fit_intercept": [True]}, epsilon=2.0, tries=2)
+    table = search.fit(frame, Y).best_estimator_.inference_
+    assert {*table.names, *table.references} == set(frame.columns)
+    assert "epsilon 2," in table.title
+
+
 def test_a_seed_repeats_the_search_and_is_told():
     grid = {"max_weights": [None, 2]}
     one, other = (logistic(grid=grid, random_state=8).fit(X[:, 1:], Y) for _ in range(2))

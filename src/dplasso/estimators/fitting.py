@@ -59,17 +59,17 @@ def method_of(estimator: Any) -> Method:
 
 def fit_estimator(
     estimator: Any,
-    X: Any,
+    X: Any = None,
     y: Any = None,
     hooks: Hooks | None = None,
     groups: Any = None,
     sample_weight: Any = None,
     engine: Engine | None = None,
-    within: NDArray[np.bool_] | None = None,
+    records: Records | None = None,
 ) -> Any:
     """Fit an estimator in place and return it; a failed fit leaves it unchanged.
 
-    `within`: the rows of a store that enter.
+    `records`: checked before, in place of X and y.
     """
     hooks = hooks or Hooks()
     with ExitStack() as shown:
@@ -79,23 +79,19 @@ def fit_estimator(
         elif estimator.verbose is None and hooks.progress is None:
             shown.enter_context(announce_compilation(lambda _: say_once(), after=SILENT))
         method = method_of(estimator)
-        records: Records
-        if engine is None:
-            local = local_records(estimator, X, y, takes_matrix=isinstance(method.targets, Labels))
-            if sample_weight is not None:
-                weights = checked_weights(sample_weight, len(local.y), method.is_private)
-                local = replace(local, weights=weights)
-            if within is None:
-                records = local.limited(groups, method.rows_per_person)
-            else:
-                records = local.only(within)
-        else:
+        if engine is not None:
             from dplasso.fit.partitioned import cluster_records
 
             copied = hooks.copied or (_say_copied if estimator.verbose else None)
             options = {"groups": groups, "sample_weight": sample_weight, "progress": copied}
             records = cluster_records(estimator, X, y, engine, method, **options)
             shown.callback(records.workers.close)
+        elif records is None:
+            local = local_records(estimator, X, y, takes_matrix=isinstance(method.targets, Labels))
+            if sample_weight is not None:
+                weights = checked_weights(sample_weight, len(local.y), method.is_private)
+                local = replace(local, weights=weights)
+            records = local.limited(groups, method.rows_per_person)
         n_features = records.shape[1]
         check_columns_fit(estimator, n_features)
         warn_of_undeclared_names(records.feature_names)

@@ -255,10 +255,11 @@ def best_of(
         # A warning for every fit would reveal the number of tries, which is private.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if fitted_on.within is None:
+            if fitted_on.within is None and getattr(fitted, "infer", None) is None:
                 fitted.fit(fitted_on.X, fitted_on.y)
             else:
-                fit_estimator(fitted, fitted_on.X, fitted_on.y, within=fitted_on.within)
+                # Intervals need the names of the columns, which a matrix has not.
+                fit_estimator(fitted, records=fitted_on)
         estimate = scorer.estimate(scorer.sums(fitted, scored_on, stream))
         height = estimate.value if scorer.metric.larger_is_better else -estimate.value
         if best is None or height > highest:

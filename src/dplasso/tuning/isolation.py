@@ -47,7 +47,7 @@ def isolated(model: Any) -> Any:
     model = chosen(model)
     if is_ours(model):
         return model
-    return _Sequential(model) if _is_sklearn(model, _COMPARING) else _OneByOne(model)
+    return _Sequential(model) if _compares(model) else _OneByOne(model)
 
 
 def isolate(model: Any, X: Any, rows: LocalRecords) -> tuple[Any, LocalRecords]:
@@ -60,9 +60,15 @@ def isolate(model: Any, X: Any, rows: LocalRecords) -> tuple[Any, LocalRecords]:
     if steps is None:
         return model, rows
     last, at_once = chosen(last), all(_by_entry(step) for _, step in every_step(steps))
-    if is_ours(last) or (_is_sklearn(last, _COMPARING) and at_once):
+    if is_ours(last) or (_compares(last) and at_once):
         return last, rows
     return _OneByOne(model, X), replace(rows, X=np.arange(len(rows.y), dtype=np.float64)[:, None])
+
+
+def _compares(model: Any) -> bool:
+    # A dummy that guesses draws for all rows in their order.
+    guesses = getattr(model, "strategy", None) in ("stratified", "uniform")
+    return _is_sklearn(model, _COMPARING) and not guesses
 
 
 def _is_sklearn(step: Any, names: set[str]) -> bool:

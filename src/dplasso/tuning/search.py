@@ -19,6 +19,7 @@ from dplasso.errors import ParameterError
 from dplasso.estimators.fitting import method_of
 from dplasso.fit.records import LocalRecords
 from dplasso.ledger import Ledger, charged, check_affordable, checked_ledger, data_fingerprint
+from dplasso.model.inference import inference_of
 from dplasso.privacy.parameters import check_delta, check_epsilon, check_positive
 from dplasso.privacy.randomness import random_stream
 from dplasso.privacy.statement import PrivacyStatement, state_search
@@ -216,6 +217,9 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         )
         if names is not None:
             fitted.feature_names_in_ = names
+        if hasattr(fitted, "inference_"):
+            # Its title shows the epsilon of the statement.
+            fitted.inference_ = inference_of(fitted.model_)
         self.best_estimator_ = fitted
         self.n_features_in_ = records.shape[1]
 
