@@ -121,6 +121,8 @@ class TestClassesFromTheData:
         with pytest.raises(ValueError, match="a label occurs in one record of 2,000") as caught:
             kind(1.0).fit(X, y)
         assert "yse" not in str(caught.value)
+        with pytest.raises(ValueError, match="a label occurs in one record of 2,000"):
+            PrivateSearch(kind(), {}).fit(X, y)
         assert kind(1.0, classes=["no", "yes", "yse"]).fit(X, y).classes_.size == 3
         with pytest.warns(PrivacyLeakWarning, match="'no', 'yes', 'yse'"):
             kind(1.0).fit(X[:900], y[:900])

@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from dplasso.data.labels import classes_of
 from dplasso.errors import ParameterError
 from dplasso.estimators.fitting import method_of
 from dplasso.fit.records import LocalRecords
+from dplasso.fit.task import Labels
 from dplasso.ledger import Ledger, charged, check_affordable, checked_ledger, data_fingerprint
 from dplasso.model.inference import inference_of
 from dplasso.privacy.parameters import check_delta, check_epsilon, check_positive
@@ -174,7 +174,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         records = records_of(candidates, X, y)
         y = records.y
         rows, person, by_person = entering_rows(records, groups, first.rows_per_person)
-        classes = None if is_regressor(first) else _declare_classes(candidates, y[rows])
+        entering = replace(records, within=np.isin(np.arange(len(y)), rows))
+        classes = None if is_regressor(first) else _declare_classes(candidates, entering)
         target = target_of(None, classes, records.n_labels)
         metric = chosen_metric(self.metric, target)
         check_scored(target, y[rows])
@@ -248,10 +249,9 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         return value if metric.larger_is_better else -value
 
 
-def _declare_classes(candidates: list[Candidate], y: NDArray[Any]) -> NDArray[Any]:
+def _declare_classes(candidates: list[Candidate], records: LocalRecords) -> NDArray[Any]:
     """Set the same classes for every try: the declared ones, or those of all rows."""
-    labels = y if y.ndim == 1 else np.arange(y.shape[1])
-    classes = classes_of(labels, candidates[0].estimator.classes)
+    classes = Labels(candidates[0].estimator.classes).task(records).classes
     for candidate in candidates:
         candidate.estimator.set_params(classes=classes.tolist())
     return classes
