@@ -16,8 +16,8 @@ def data():
     return few("linear", 300)
 
 
-def fitted(kind, data, *epsilon, **options):
-    return make(kind, *epsilon, random_state=0, **options).fit(*data)
+def fitted(kind, data, *epsilon, random_state=0, **options):
+    return make(kind, *epsilon, random_state=random_state, **options).fit(*data)
 
 
 @each_regression
@@ -32,6 +32,17 @@ def test_it_learns(kind, data):
     assert abs(private.intercept_[0] - 30.0) < 5.0
     # Shuffled targets have nothing to teach: the check above has power.
     assert fitted(kind, (X, np.roll(y, 1)), 3.0).score(X, y) < 0.2
+
+
+@each_regression
+def test_targets_near_one_end_are_predicted_there(kind):
+    # Columns without signal cannot stand for the constant, which learns slowly.
+    X = np.random.default_rng(0).normal(size=(2000, 5))
+    near = fitted(kind, (X, np.full(2000, 14.0)), 0.5)
+    assert abs(near.predict(X).mean() - 14.0) < 0.5
+    # A mean within its noise is the middle.
+    hidden = [fitted(kind, (X[:150], np.full(150, 22.0)), 0.1, random_state=k) for k in range(9)]
+    assert np.median([abs(model.predict(X).mean() - 30.0) for model in hidden]) < 2.0
 
 
 @each_regression

@@ -18,7 +18,6 @@ from dplasso.fit.method import MANY_COLUMNS, checked_target_bounds
 from dplasso.fit.task import Bounded, Labels, Task
 from dplasso.gradient_descent.energies import SCALES_SHARE, pays
 from dplasso.gradient_descent.schedule import CONSTANT, SIGNIFICANT, schedule_for
-from dplasso.phases.count import COUNT_SHARE
 from dplasso.phases.inference import Precision
 from dplasso.privacy.accounting import bracket
 from dplasso.privacy.budget import Budget
@@ -212,7 +211,7 @@ def weakest_association(
         return Findable(n_features, 0.0, 0.0, 0.0)
     n_weights, n_drawn = n_features, 0
     if isinstance(fitted, Lasso):
-        shape, left = fitted.shape(task, n_features), 1.0 - COUNT_SHARE
+        shape, left = fitted.shape(task, n_features), 1.0 - task.counting
         rho = left * budget.mu * budget.mu / 2.0
         plan = plan_lasso(shape, rho, n_records, long_rows=True)
         if row_entries <= row_limit(shape, plan.n_vertices):
@@ -244,7 +243,7 @@ def _weakest_estimated(
     largest = n_records
     if pays(n_records, budget.moved(1.0) / budget.mu_of(SCALES_SHARE)):
         largest = min(largest, row_entries * energy + CONSTANT * CONSTANT * n_records)
-    mu = budget.mu_of((1.0 - COUNT_SHARE) * (1.0 - task.calibration))
+    mu = budget.mu_of((1.0 - task.counting) * (1.0 - task.calibration))
     loss = task.gradient_loss(task.gradient_bound(private=True))
     moved = budget.moved_by(loss)
     schedule = schedule_for(largest, mu, moved, None, task.kappa, curvature=loss.curvature)

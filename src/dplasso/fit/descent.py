@@ -134,7 +134,8 @@ class GradientDescent(Method):
                 weighted = self._balanced(task, counted)
             elif vertex_loss is not None:
                 margins = vertex_loss.starting_offset(counted.counts, counted.deviation)
-                constant = beyond(margins, stages[-1].kappa)
+                # The calibration finds the rest.
+                constant = beyond(margins, stages[-1].kappa if task.calibration else 0.0)
             return Course(
                 *weighted,
                 counted.total,
@@ -183,7 +184,7 @@ class GradientDescent(Method):
         balances = self.fit_intercept and not (self.from_prior or task.many_labels)
         if self.targets.is_balanced or (self.is_private and balances):
             vertex_loss = task.vertex_loss(task.residual_bound(private=True))
-            return count(task, vertex_loss), vertex_loss
+            return count(task, vertex_loss, share=task.counting), vertex_loss
         # Without privacy, weights stand for repeated rows. A private fit takes the number of rows,
         # because the sum of the weights is not public under replace-one.
         return count(task, by_weight=weighted and not self.is_private), None
@@ -193,9 +194,8 @@ class GradientDescent(Method):
         """Whether public rows predict the columns that `infer` names."""
         return bool(self.infer.named) and self.learn_geometry is not None
 
-    @property
-    def fitted_share(self) -> float:
-        return super().fitted_share - self.infer.share
+    def fitted_share(self, task: Task) -> float:
+        return super().fitted_share(task) - self.infer.share
 
     @property
     def infers(self) -> bool:

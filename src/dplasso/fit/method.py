@@ -25,7 +25,7 @@ from dplasso.matrix.starting import StartingModel, useful_slope
 from dplasso.matrix.unit_rows import row_factors
 from dplasso.model.linear import MatchedPrior
 from dplasso.phases.contract import Plan
-from dplasso.phases.count import COUNT, COUNT_SHARE, Spans
+from dplasso.phases.count import COUNT, Spans
 from dplasso.phases.pairs import Blocks
 from dplasso.privacy.budget import Budget, build_budget
 from dplasso.privacy.parameters import (
@@ -136,10 +136,9 @@ class Method:
             factors = row_factors(compress(rows)[0], constant, self.norm_bound, threads)
         return csr_array(diags_array(factors) @ rows)
 
-    @property
-    def fitted_share(self) -> float:
-        """The share of the budget that learns weights."""
-        return 1.0 - COUNT_SHARE
+    def fitted_share(self, task: Task) -> float:
+        """Return the share of the budget that learns weights."""
+        return 1.0 - task.counting
 
     def noise_warning(self, task: Task, budget: Budget, n_records: float) -> str:
         """Return a warning if the noise outweighs the signal of the records, else an empty text.
@@ -148,7 +147,7 @@ class Method:
         """
         if budget.leak or self.from_prior or self.geometry is not None:
             return ""
-        signal = n_records * budget.mu_of(self.fitted_share) / budget.moved(1.0)
+        signal = n_records * budget.mu_of(self.fitted_share(task)) / budget.moved(1.0)
         if signal / max(2, task.n_outputs) >= LEAST_SIGNAL:
             return ""
         of = f" of {task.n_outputs:,} classes" if task.n_outputs > 2 else ""

@@ -25,6 +25,7 @@ from dplasso.losses.multinomial import (
     norm_bound,
 )
 from dplasso.losses.squared import Squared
+from dplasso.phases.count import COUNT_SHARE
 
 # Weights, intercepts, and standard errors of the weights or None.
 LinearParts = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]
@@ -45,6 +46,8 @@ class Task:
     column_step: ClassVar[float] = 0.8
     # Share of the budget that calibrates the margins at the end.
     calibration: ClassVar[float] = CALIBRATION_SHARE
+    # Share of the budget for counts that say where margins start.
+    counting: ClassVar[float] = COUNT_SHARE
     # Bound on each residual for intervals.
     inference_bound: ClassVar[float] = 1.0
     learns: ClassVar[str] = "classes"
@@ -218,6 +221,8 @@ class Bounded(Task):
     refit_kappa: ClassVar[float] = 0.2
     column_step: ClassVar[float] = 0.2
     calibration: ClassVar[float] = 0.0
+    # What classes spend on the constants of the calibration.
+    counting: ClassVar[float] = CALIBRATION_SHARE
     learns: ClassVar[str] = "numbers"
     is_declared: ClassVar[bool] = False
     is_balanced: ClassVar[bool] = False

@@ -30,10 +30,12 @@ def count(
     n_records: int | None = None,
     *,
     by_weight: bool = False,
+    share: float = COUNT_SHARE,
 ) -> Phase:
     """Return the phase that counts the records: with `loss` by class, otherwise all alike.
 
     `n_records`: N, where it is public. `by_weight`: without privacy, the sum of the weights is N.
+    `share`: of the budget.
     """
     words = "" if n_records is not None else "a noisy count of the records"
     if loss is not None:
@@ -71,11 +73,11 @@ def count(
     return Phase(
         COUNT,
         Draws(gaussian=float(max(2, task.classes.size))),
-        share=lambda budget, _: COUNT_SHARE if moved(budget) > 0.0 else 0.0,
+        share=lambda budget, _: share if moved(budget) > 0.0 else 0.0,
         begin=at_once(counted),
         words=words,
         numbers=lambda budget: {
-            "share": COUNT_SHARE,
+            "share": share,
             "sensitivity": moved(budget),
             "counts": float(1 if loss is None else max(2, task.classes.size)),
         },
