@@ -92,11 +92,18 @@ def cut(descent: Descent, stage: int) -> Phase:
         if descent.geometry is not None and released.mix is not None and not before.columns.size:
             # By public rows, how far a column moves margins: noise is large in rare columns.
             sizes = sizes * descent.geometry.lengths
-        # Of equal weights, the first stays.
-        places = np.sort(np.argsort(-sizes, kind="stable")[: own.n_columns]).astype(np.int64)
+        places = _largest(sizes, min(own.n_columns, sizes.size))
         return Kept(before.columns[places] if before.columns.size else places)
 
     return course_phase(descent, "cut", 0.0, lambda *_: 0.0, make)
+
+
+def _largest(sizes: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+    """Return the places of the largest, in ascending order; of equal ones, the first stay."""
+    least = np.partition(sizes, -count)[-count]
+    stay, equal = sizes > least, np.flatnonzero(sizes == least)
+    stay[equal[: count - np.count_nonzero(stay)]] = True
+    return np.flatnonzero(stay)
 
 
 def gradients(descent: Descent, stage: int, most_steps: int, most_columns: int) -> Phase:
