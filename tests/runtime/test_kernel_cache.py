@@ -1,5 +1,6 @@
 """Compiled kernels are kept, but never longer than the sources they came from."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -8,10 +9,17 @@ import tempfile
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numba.core.caching import IndexDataCacheFile
 
 import dplasso
-from dplasso.runtime.compilation import ROOMS_WITHOUT_KERNELS, drop_stale_kernels, source_stamp
+from dplasso.runtime.compilation import (
+    ROOMS_WITHOUT_KERNELS,
+    drop_stale_kernels,
+    kernel,
+    source_stamp,
+)
 
 
 @pytest.fixture
@@ -257,6 +265,33 @@ def test_a_user_without_a_home_can_import_it(package, monkeypatch):
     monkeypatch.setattr(Path, "home", homeless)
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     assert drop_stale_kernels(package)
+
+
+def first_of(numbers):
+    return numbers[0]
+
+
+def test_of_two_processes_that_compile_at_a_time_none_spoils_the_other_s_code(monkeypatch):
+    """Neither sees the other's index. Of two types, one's index and the other's code came last."""
+    one, other = kernel(first_of), kernel(first_of)
+    save, begun = IndexDataCacheFile._save_data, []
+
+    def after_the_other(*arguments):
+        if not begun:
+            begun.append(True)
+            other(np.ones(1))
+        save(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(IndexDataCacheFile, "_load_index", lambda _: {})
+        patch.setattr(IndexDataCacheFile, "_save_data", after_the_other)
+        one(np.ones(1, dtype=np.float32))
+    results = []
+    for numbers in (np.ones(1), np.ones(1, dtype=np.float32)):
+        with contextlib.suppress(TypeError):
+            results.append(kernel(first_of)(numbers))
+    assert begun
+    assert results == [1.0, 1.0]
 
 
 SCRIPT = """

@@ -12,6 +12,7 @@ that is named after the stamp.
 import contextlib
 import gc
 import os
+import secrets
 import shutil
 import sys
 import tempfile
@@ -46,7 +47,14 @@ def kernel(function: Callable[..., Any]) -> Any:
 
     # No kernel is called from C, and the entry for that takes a twentieth of the time.
     options: dict[str, Any] = {"no_cfunc_wrapper": True}
-    return njit(cache=True, nogil=True, **options)(function)
+    made = njit(cache=True, nogil=True, **options)(function)
+    file = getattr(getattr(made, "_cache", None), "_cache_file", None)
+    if file is not None:
+        # numba counts the types that a kernel is compiled for. Two processes that compile it for
+        # two types at a time give both one number, and one type would run the code of the other.
+        pattern = file._data_name_pattern
+        file._data_name = lambda _: pattern.format(number=secrets.randbits(62))
+    return made
 
 
 def implement(function: Callable[..., Any], state_class: type, kernel: Callable[..., Any]) -> None:
