@@ -189,6 +189,7 @@ def test_the_model_carries_the_statement_of_the_whole(estimator, tmp_path):
             assert words in text
         assert "tuned on the same records" not in text
         assert type(statement).from_json(statement.to_json()) == statement
+    assert "epsilon of one try" in best._repr_mimebundle_()["text/html"]
     best.save(tmp_path / "m.npz")
     assert load(tmp_path / "m.npz").privacy_ == search.privacy_
 

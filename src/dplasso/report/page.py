@@ -334,8 +334,9 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
         made["rows"] = "made by " + ", then ".join(model.row_steps.described())
     if model.origin is not None and model.origin.binarize:
         made["values"] = "every one that is not zero turned into 1"
+    names = {"epsilon": "epsilon of one try"} if model.statement.find("search") else {}
     settings = [
-        f"{name} {_worded(name, value)}"
+        f"{names.get(name, name)} {_worded(name, value)}"
         for name, value in model.params.items()
         if name not in _ASIDE and value is not None
     ]
