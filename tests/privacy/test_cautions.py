@@ -124,6 +124,9 @@ class TestClassesFromTheData:
         with pytest.raises(ValueError, match="a label occurs in one record of 2,000"):
             PrivateSearch(kind(), {}).fit(X, y)
         assert kind(1.0, classes=["no", "yes", "yse"]).fit(X, y).classes_.size == 3
+        # Of 900 people one row each enters.
+        people = np.minimum(np.arange(2_000), 899)
+        assert PrivateSearch(kind(), {}, tries=2).fit(X, y, groups=people).classes_.size == 3
         with pytest.warns(PrivacyLeakWarning, match="'no', 'yes', 'yse'"):
             kind(1.0).fit(X[:900], y[:900])
 

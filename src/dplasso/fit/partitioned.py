@@ -52,12 +52,12 @@ class ClusterRecords:
         return labels
 
     @property
-    def single_labels(self) -> int:
+    def label_counts(self) -> NDArray[Any]:
         described = self.workers.descriptions
         labels = np.concatenate([part.labels for part in described])
         counts = np.concatenate([part.label_counts for part in described])
         _, number = np.unique(labels, return_inverse=True)
-        return len(np.flatnonzero(np.bincount(number, counts) == 1))
+        return np.bincount(number, counts)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -62,9 +62,9 @@ class LocalRecords:
         return self.y if self.within is None else self.y[self.within]
 
     @property
-    def single_labels(self) -> int:
-        """How many labels one record has."""
-        return int(np.sum(np.unique(self.labels, return_counts=True)[1] == 1))
+    def label_counts(self) -> NDArray[Any]:
+        """How many records that enter have each label."""
+        return np.unique(self.labels, return_counts=True)[1]
 
     @property
     def n_labels(self) -> int:

@@ -303,8 +303,9 @@ class Labels:
         # Read only where needed: partitions may have too many different labels.
         y = None if self.is_declared else records.labels
         classes = classes_of(y, self.declared)
-        n_records = records.shape[0]
-        if y is not None and n_records >= _MANY and (single := records.single_labels):
+        counts = np.zeros(0) if y is None else records.label_counts
+        n_records = int(counts.sum())
+        if n_records >= _MANY and (single := int(np.sum(counts == 1))):
             labels = "a label occurs" if single == 1 else f"{single:,} labels occur"
             raise ParameterError(
                 f"{labels} in one record of {n_records:,}, and the model would show it: declare "
