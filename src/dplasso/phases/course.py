@@ -223,9 +223,8 @@ def calibration(descent: Descent) -> Phase:
         # Around the margins they started from.
         centre = 0.0 * model.intercept + beyond(loss.offset, course.runs[-1].kappa)
         centre[: course.constant.size] += course.constant
-        model = replace(model, intercept=model.intercept - centre, centre=centre)
-        if descent.norm_bound is None and released.mix is None:
-            model = replace(model, influence=influence(course, released, fit.budget))
+        own = influence(descent, course, released, fit.budget)
+        model = replace(model, intercept=model.intercept - centre, centre=centre, influence=own)
         margins = rows.margins(model)
         return Calibrated(*calibrate_margins(margins, loss, fit.stream, centre=centre, **public))
 
@@ -242,11 +241,15 @@ def calibration(descent: Descent) -> Phase:
     )
 
 
-def influence(course: Course, released: Released, budget: Budget) -> float:
+def influence(descent: Descent, course: Course, released: Released, budget: Budget) -> float:
     """Return how far a residual of 1 moves the margin of its own unit row; 0 where noise hides it.
 
     A fit is more certain of its own rows than of others, so calibration would find a large slope.
     """
+    # `label_distance` is that of two labels at one margin, which must not depend on the label.
+    labels_alone = not budget.moved_by_features(1.0)
+    if labels_alone or descent.norm_bound is not None or released.mix is not None:
+        return 0.0
     share, descended = [
         (entry.share, entry.release)
         for entry in released.entries
