@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from sklearn.metrics import log_loss
 
-from dplasso import DPLogisticRegression
 from dplasso.gradient_descent import calibration
 from dplasso.gradient_descent.calibration import (
     calibrate_margins,
@@ -18,13 +16,7 @@ from dplasso.gradient_descent.calibration import (
     weigh,
 )
 from dplasso.gradient_descent.gradient_rows import build_gradient_rows
-from dplasso.gradient_descent.margins import (
-    LONGEST,
-    LinearModel,
-    Margins,
-    leave_out,
-    margin_counts_of,
-)
+from dplasso.gradient_descent.margins import LONGEST, LinearModel, Margins, margin_counts_of
 from dplasso.losses.contract import residual_vector
 from dplasso.losses.logistic import Logistic, ManyLogistic, sigma
 from dplasso.losses.multinomial import Multinomial
@@ -35,7 +27,7 @@ from dplasso.matrix.starting import StartingModel
 from dplasso.phases.releases import Calibrated
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from gradient_descent.cases import records, stream
-from gradient_descent.reference import on_the_grid, residuals
+from gradient_descent.reference import on_the_grid
 
 UNIT = 2.0**33
 C = 0.5
@@ -352,42 +344,3 @@ def test_the_slope_of_a_start_is_that_of_its_weights_whatever_the_intercept(inte
 def test_less_of_a_start_is_taken_the_more_is_learnt():
     budgets = [1e-9, 0.028, 0.056, 0.112, 1e4, math.inf]
     assert [part_taken(1_000.0, mu, 56.0) for mu in budgets] == [1.0, 1.0, 1.0, 0.5, 0.125, 0.125]
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_large_budget_does_not_believe_the_rows_that_it_fitted(n_classes):
-    # Labels are pure chance, which a fit of more columns than rows learns by heart.
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(600, 500)), rng.integers(0, n_classes, 600)
-    model = DPLogisticRegression(40.0, classes=range(n_classes), random_state=0)
-    told = model.fit(X[:200], y[:200]).predict_proba(X[200:])
-    assert log_loss(y[200:], told) < 1.5 * math.log(n_classes)
-
-
-@pytest.mark.parametrize(
-    "loss", [Logistic(C), Logistic(1.0), Multinomial(3, 0.8), ManyLogistic(3, C)]
-)
-def test_a_record_s_own_residual_moves_its_margins(loss):
-    rng, n_outputs = np.random.default_rng(0), loss.n_outputs
-    found, weights = rng.normal(size=(6, n_outputs)), np.array([0.0, 0.5, 1.0, 2.0, 1.0, 1.0])
-    own = (n_outputs,) if loss.n_labels > 1 else ()
-    labels = rng.integers(0, 3 if isinstance(loss, Multinomial) else 2, (6, *own)).astype(float)
-    centre = rng.normal(size=n_outputs)
-    expected = [
-        margins + 3.0 * min(weight, 1.0) * np.array(residuals(loss, margins + centre, label))
-        for margins, weight, label in zip(found, weights, labels, strict=True)
-    ]
-    leave_out(loss, found, centre, labels, weights, 3.0)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
-def test_if_labels_alone_differ_a_margin_does_not_depend_on_its_label(monkeypatch):
-    # Five residuals of two labels at two margins differ by up to 1.1 times `label_distance`.
-    used = []
-    monkeypatch.setattr(
-        "dplasso.gradient_descent.gradient_rows.leave_out", lambda *_: used.append(1)
-    )
-    X, y = np.random.default_rng(0).normal(size=(100, 200)), np.arange(100) % 5
-    for neighbors, times in (("label", 0), ("add-remove", 1)):
-        DPLogisticRegression(60.0, classes=range(5), neighbors=neighbors).fit(X, y)
-        assert len(used) == times
