@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dplasso import DPLassoClassifier, DPLogisticRegression, PublicEncoder, load
+from dplasso import DPLassoClassifier, DPLogisticRegression, PrivateSearch, PublicEncoder, load
 from dplasso.cluster import InProcessEngine
 from fit.cases import releases
 from schemas import Categories, Date, Hashed, Levels, Number, Pairs, Schema, schema_of
@@ -128,6 +128,15 @@ def test_workers_choose_the_same_pairs(table):
     other.fit(parts, [table[1][:9_000], table[1][9_000:]], engine=InProcessEngine())
     assert entered(other) == entered(model)
     np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
+
+
+def test_tries_of_a_search_choose_pairs(table):
+    grid = {"fit_intercept": [True]}
+    search = PrivateSearch(
+        DPLogisticRegression(classes=[0, 1]), grid, 20.0, tries=2, random_state=0
+    )
+    search.fit(PublicEncoder(SCHEMA).transform(table[0]), table[1])
+    assert ("a", "b") in entered(search.best_estimator_)
 
 
 def test_without_enough_records_no_pair_is_looked_at(table):

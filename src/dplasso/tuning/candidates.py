@@ -255,10 +255,11 @@ def best_of(
         # A warning for every fit would reveal the number of tries, which is private.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if fitted_on.within is None and getattr(fitted, "infer", None) is None:
+            # A matrix has neither the levels and pairs of a schema nor names for intervals.
+            more = fitted_on.within, fitted_on.origin, getattr(fitted, "infer", None)
+            if all(value is None for value in more):
                 fitted.fit(fitted_on.X, fitted_on.y)
             else:
-                # Intervals need the names of the columns, which a matrix has not.
                 fit_estimator(fitted, records=fitted_on)
         estimate = scorer.estimate(scorer.sums(fitted, scored_on, stream))
         height = estimate.value if scorer.metric.larger_is_better else -estimate.value
