@@ -104,11 +104,18 @@ def register(loss_class: type, constants: Mapping[str, Any], **kernels: Callable
         implement(_CONTRACT[name], loss_class, own)
 
 
-def mean_target(counts: NDArray[np.float64], deviation: float) -> float:
-    """Return the mean of targets in [-1, 1]; a difference of counts within its noise is 0."""
+def mean_target(counts: NDArray[np.float64], deviation: float, *, calibrated: bool = True) -> float:
+    """Return the mean of targets in [-1, 1]; a difference of counts within its noise is 0.
+
+    A larger difference is less by its noise if margins are `calibrated`, which finds the rest.
+    Otherwise it shrinks the less, the larger it is.
+    """
     negative, positive = float(counts[0]), float(counts[1])
     difference, noise = positive - negative, DEVIATIONS * math.sqrt(2.0) * deviation
-    difference = math.copysign(max(0.0, abs(difference) - noise), difference)
+    if calibrated or abs(difference) <= noise:
+        difference = math.copysign(max(0.0, abs(difference) - noise), difference)
+    else:
+        difference *= 1.0 - (noise / difference) ** 2
     return min(1.0, max(-1.0, difference / max(1.0, negative + positive)))
 
 

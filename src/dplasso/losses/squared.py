@@ -3,13 +3,12 @@
 ``q = clip(margin - target, -C, C)``, with targets in [-1, 1] (docs/multiclass.md).
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.losses.contract import DEVIATIONS, register
+from dplasso.losses.contract import mean_target, register
 from dplasso.losses.logistic import round_up
 from dplasso.matrix.compressed import clip
 from dplasso.runtime.compilation import kernel
@@ -30,11 +29,7 @@ class Squared(NamedTuple):
         return [0.5 + 0.5 * labels]
 
     def starting_offset(self, counts: NDArray[np.float64], deviation: float) -> float:
-        # Shrunk by its noise. A regression is not calibrated, so what is left out here stays out.
-        negative, positive = float(counts[0]), float(counts[1])
-        difference, noise = positive - negative, DEVIATIONS * math.sqrt(2.0) * deviation
-        left = 1.0 - (noise / difference) ** 2 if abs(difference) > noise else 0.0
-        return min(1.0, max(-1.0, left * difference / max(1.0, negative + positive)))
+        return mean_target(counts, deviation, calibrated=False)
 
     def link(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the mean targets, shape (N,): the margins themselves, within [-1, 1]."""
