@@ -209,9 +209,9 @@ def weakest_association(
     budget = fitted.budget(task, n_features)
     if budget.leak:
         return Findable(n_features, 0.0, 0.0, 0.0)
-    n_weights, n_drawn = n_features, 0
+    n_weights, n_drawn, left = n_features, 0, 1.0 - fitted.count_share(task)
     if isinstance(fitted, Lasso):
-        shape, left = fitted.shape(task, n_features), 1.0 - task.counting
+        shape = fitted.shape(task, n_features)
         rho = left * budget.mu * budget.mu / 2.0
         plan = plan_lasso(shape, rho, n_records, long_rows=True)
         if row_entries <= row_limit(shape, plan.n_vertices):
@@ -226,24 +226,29 @@ def weakest_association(
         gradient = scale * math.log(2.0 * task.n_outputs * n_features)
     else:
         bound = task.gradient_bound(private=True) / math.sqrt(row_entries)
-        gradient = _weakest_estimated(budget, task, n_records, n_features, row_entries)
+        mu = budget.mu_of(left * (1.0 - task.calibration))
+        gradient = _weakest_estimated(budget, mu, task, n_records, n_features, row_entries)
     rows = gradient / bound
     return Findable(n_weights, gradient, rows, rows / n_records)
 
 
 def _weakest_estimated(
-    budget: Budget, task: Task, n_records: float, n_features: int, row_entries: float
+    budget: Budget,
+    mu: float,
+    task: Task,
+    n_records: float,
+    n_features: int,
+    row_entries: float,
 ) -> float:
     """Return the gradient at zero of a column whose weight will exceed three standard errors.
 
-    This assumes that all columns have the same share of the unit rows.
+    This assumes that all columns have the same share of the unit rows. `mu`: of the gradients.
     """
     energy = n_records / n_features
     # Estimate of the curvature that the fit will compute from released energies.
     largest = n_records
     if pays(n_records, budget.moved(1.0) / budget.mu_of(SCALES_SHARE)):
         largest = min(largest, row_entries * energy + CONSTANT * CONSTANT * n_records)
-    mu = budget.mu_of((1.0 - task.counting) * (1.0 - task.calibration))
     loss = task.gradient_loss(task.gradient_bound(private=True))
     moved = budget.moved_by(loss)
     schedule = schedule_for(largest, mu, moved, None, task.kappa, curvature=loss.curvature)

@@ -184,7 +184,7 @@ class GradientDescent(Method):
         balances = self.fit_intercept and not (self.from_prior or task.many_labels)
         if self.targets.is_balanced or (self.is_private and balances):
             vertex_loss = task.vertex_loss(task.residual_bound(private=True))
-            return count(task, vertex_loss, share=task.counting), vertex_loss
+            return count(task, vertex_loss, share=self.count_share(task)), vertex_loss
         # Without privacy, weights stand for repeated rows. A private fit takes the number of rows,
         # because the sum of the weights is not public under replace-one.
         return count(task, by_weight=weighted and not self.is_private), None

@@ -24,7 +24,7 @@ from dplasso.gradient_descent.schedule import (
     with_directions,
 )
 from dplasso.phases.contract import Fit, Plan
-from dplasso.phases.count import COUNT_SHARE, count, counted_of
+from dplasso.phases.count import count, counted_of
 from dplasso.phases.course import Columns, Course, Descent
 from dplasso.phases.descend import gradient_phases
 from dplasso.phases.released import Released
@@ -223,8 +223,7 @@ class Lasso(Method):
             geometry=self.geometry if shape.mixes else None,
         )
         selection = Selection(descent, self.feature_bound, shape.most_vertices, loss)
-        starts = self.fit_intercept and not self.from_prior
-        phases = [count(task, loss, share=task.counting if starts else COUNT_SHARE)]
+        phases = [count(task, loss, share=self.count_share(task))]
         calibrates = task.calibration > 0.0 or self.from_prior
         draws = shape.most_vertices > 0
         if shape.measures_rows:

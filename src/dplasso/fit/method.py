@@ -25,7 +25,7 @@ from dplasso.matrix.starting import StartingModel, useful_slope
 from dplasso.matrix.unit_rows import row_factors
 from dplasso.model.linear import MatchedPrior
 from dplasso.phases.contract import Plan
-from dplasso.phases.count import COUNT, Spans
+from dplasso.phases.count import COUNT, COUNT_SHARE, Spans
 from dplasso.phases.pairs import Blocks
 from dplasso.privacy.budget import Budget, build_budget
 from dplasso.privacy.parameters import (
@@ -136,9 +136,14 @@ class Method:
             factors = row_factors(compress(rows)[0], constant, self.norm_bound, threads)
         return csr_array(diags_array(factors) @ rows)
 
+    def count_share(self, task: Task) -> float:
+        """Return the share of the budget for the counts, more if margins start where they say."""
+        starts = self.fit_intercept and not self.from_prior
+        return task.counting if starts else COUNT_SHARE
+
     def fitted_share(self, task: Task) -> float:
         """Return the share of the budget that learns weights."""
-        return 1.0 - task.counting
+        return 1.0 - self.count_share(task)
 
     def noise_warning(self, task: Task, budget: Budget, n_records: float) -> str:
         """Return a warning if the noise outweighs the signal of the records, else an empty text.
