@@ -174,7 +174,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         records = records_of(candidates, X, y)
         y = records.y
         rows, person, by_person = entering_rows(records, groups, first.rows_per_person)
-        entering = replace(records, within=np.isin(np.arange(len(y)), rows))
+        entering = replace(records, y=y[rows])
         classes = None if is_regressor(first) else _declare_classes(candidates, entering)
         target = target_of(None, classes, records.n_labels)
         metric = chosen_metric(self.metric, target)
