@@ -46,6 +46,19 @@ def test_targets_near_one_end_are_predicted_there(kind):
 
 
 @each_regression
+def test_an_interval_much_wider_than_the_targets_costs_little(kind):
+    X, y = few("linear", 4000)
+    own, wide = (
+        np.mean([fitted(kind, (X, y), 3.0, random_state=k, **bounds).score(X, y) for k in range(3)])
+        for bounds in ({}, {"target_bounds": (-370.0, 430.0)})
+    )
+    assert own - 0.1 < wide < own
+    # Without intercept and counts, the spread is that around the middle.
+    centred = {"target_bounds": (-400.0, 400.0), "fit_intercept": False}
+    assert fitted(kind, (X, y - 30.0), 3.0, **centred).score(X, y - 30.0) > own - 0.1
+
+
+@each_regression
 def test_units_do_not_matter(kind, data):
     X, y = data
     one = fitted(kind, data)

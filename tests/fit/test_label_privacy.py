@@ -90,14 +90,19 @@ def test_several_classes_have_less_noise_than_for_a_replacement(kind, options):
         assert numbers["sensitivity"] == pytest.approx(people * np.sqrt(2))
 
 
-def test_another_label_of_three_moves_a_gradient_as_far_as_its_noise_is_made_for():
-    y = RNG.integers(0, 3, N)
-    other = np.where(np.arange(N) == 7, (y + 1) % 3, y)
+@pytest.mark.parametrize(
+    ("options", "y"),
+    [({"classes": [0, 1, 2]}, np.arange(N) % 3), ({"kind": DPLinearRegression}, np.full(N, 0.5))],
+)
+def test_another_label_moves_a_sum_as_far_as_its_noise_is_made_for(options, y):
+    """The residuals of three classes, or the sum of the squares of targets."""
+    other = y.copy()
+    other[7] = (y[7] + 1) % 3 if "classes" in options else 1.0
 
     def work(labels):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return model(classes=[0, 1, 2]).fit(X, labels)
+            return model(**options).fit(X, labels)
 
     comparison = compare(work, y, other)
     assert not comparison.violations

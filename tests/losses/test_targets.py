@@ -14,6 +14,7 @@ from dplasso.losses.squared import Squared
 from dplasso.losses.targets import (
     PART_BITS,
     count_classes,
+    sum_squares,
     targets_of,
     weight_of,
     weighted_margins_within,
@@ -106,3 +107,15 @@ def test_one_record_moves_the_counts_by_no_more_than_one(numbers, label):
         )
         moved = np.array(one, dtype=float) - np.array(other, dtype=float)
         assert np.linalg.norm(moved) <= 2.0**PART_BITS
+
+
+@given(hostile, st.floats(-1.0, 1.0), st.floats(-1.0, 1.0))
+def test_one_record_moves_the_sum_of_squares_by_half_a_unit_and_another_label_by_one(
+    weight, label, other
+):
+    unit = 2.0**33
+
+    def added(target):
+        return sum_squares(unit, targets_of(np.array([target]), np.array([weight])))
+
+    assert max(abs(added(label)), 0.5 * abs(added(label) - added(other))) <= 0.5 * unit

@@ -209,7 +209,7 @@ def weakest_association(
     budget = fitted.budget(task, n_features)
     if budget.leak:
         return Findable(n_features, 0.0, 0.0, 0.0)
-    n_weights, n_drawn, left = n_features, 0, 1.0 - fitted.count_share(task)
+    n_weights, n_drawn, left = n_features, 0, fitted.fitted_share(task)
     if isinstance(fitted, Lasso):
         shape = fitted.shape(task, n_features)
         rho = left * budget.mu * budget.mu / 2.0

@@ -22,7 +22,7 @@ from dplasso.gradient_descent.schedule import (
 )
 from dplasso.losses.contract import DEVIATIONS, balanced_weights
 from dplasso.phases.contract import Phase, Plan
-from dplasso.phases.count import count, counted_of, levels
+from dplasso.phases.count import count, counted_of, levels, spread
 from dplasso.phases.course import Course, Descent, beyond
 from dplasso.phases.descend import gradient_phases
 from dplasso.phases.inference import MOST_COLUMNS, inference, named_columns
@@ -110,9 +110,11 @@ class GradientDescent(Method):
 
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:
         """Count, scale, descend and calibrate; a short list by successive cuts."""
+        task = self.widest(task)
         loss, most = self.loss(task), self.max_weights
         stages = plan_stages(most, n_features, task.kappa)
         counting, vertex_loss = self._counting(task, weighted)
+        n_counting = 1 + self.spreads(task)
         calibration = CALIBRATION_SHARE if self.from_prior else task.calibration
         fitted = 1.0 - self.infer.share
         mixes = self.learn_geometry is not None and not self.predicts_named
@@ -124,12 +126,14 @@ class GradientDescent(Method):
 
         def course(released: Released, budget: Budget) -> Course:
             counted, entered = counted_of(released), released.drawn_columns
-            own: Any = stages if entered is None else plan_stages(most, entered.size, task.kappa)
-            share = fitted - released.entries[0].share
+            known = self.spread(task, released, budget)
+            n_columns = n_features if entered is None else entered.size
+            own: Any = plan_stages(most, n_columns, known.kappa)
+            share = fitted - math.fsum(entry.share for entry in released.entries[:n_counting])
             if blocks:
                 signal = counted.total * budget.mu_of(share) / budget.moved(1.0)
                 own = stages_with(blocks, own[0], signal, task.n_outputs)
-            weighted, constant = (loss, counted.total), np.zeros(0)
+            weighted, constant = (self.loss(known), counted.total), np.zeros(0)
             if self.targets.is_balanced:
                 weighted = self._balanced(task, counted)
             elif vertex_loss is not None:
@@ -176,7 +180,8 @@ class GradientDescent(Method):
                 phases += (named_columns(*common, self.geometry),)
             else:
                 phases += inference(*common, self.one_hot)
-        return Plan((counting, *phases), descent.lay_out)
+        phases = (counting, spread(), *phases) if self.spreads(task) else (counting, *phases)
+        return Plan(phases, descent.lay_out)
 
     def _counting(self, task: Task, weighted: bool) -> tuple[Phase, Any]:
         """Return the phase that counts records, and the loss that its counts start; None for N."""

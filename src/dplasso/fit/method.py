@@ -25,8 +25,10 @@ from dplasso.matrix.starting import StartingModel, useful_slope
 from dplasso.matrix.unit_rows import row_factors
 from dplasso.model.linear import MatchedPrior
 from dplasso.phases.contract import Plan
-from dplasso.phases.count import COUNT, COUNT_SHARE, Spans
+from dplasso.phases.count import COUNT, COUNT_SHARE, SPREAD_SHARE, Spans, counted_of
 from dplasso.phases.pairs import Blocks
+from dplasso.phases.released import Released
+from dplasso.phases.releases import Spread
 from dplasso.privacy.budget import Budget, build_budget
 from dplasso.privacy.parameters import (
     check_delta,
@@ -141,9 +143,25 @@ class Method:
         starts = self.fit_intercept and not self.from_prior
         return task.counting if starts else COUNT_SHARE
 
+    def spreads(self, task: Task) -> bool:
+        """Return whether the fit finds how far targets spread, around no public start."""
+        return task.spreads and self.is_private and not self.from_prior
+
     def fitted_share(self, task: Task) -> float:
         """Return the share of the budget that learns weights."""
-        return 1.0 - self.count_share(task)
+        return 1.0 - self.count_share(task) - SPREAD_SHARE * self.spreads(task)
+
+    def widest(self, task: Task) -> Task:
+        """Return the task with the largest bound on residuals, for statements before the fit."""
+        return task.spread(1.0, math.inf) if self.spreads(task) else task
+
+    def spread(self, task: Task, released: Released, budget: Budget) -> Task:
+        """Return the task with the spread of its targets, where that is released."""
+        spread = released.last(Spread)
+        if spread is None:
+            return task
+        signal = counted_of(released).total * budget.mu_of(1.0) / budget.moved(1.0)
+        return task.spread(spread.deviation, signal)
 
     def noise_warning(self, task: Task, budget: Budget, n_records: float) -> str:
         """Return a warning if the noise outweighs the signal of the records, else an empty text.

@@ -5,7 +5,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -40,10 +40,12 @@ class Task:
 
     many_labels: ClassVar[bool] = False
     # How far noise may move the margin of a unit row in a dense run, and in a refit.
-    kappa: ClassVar[float] = KAPPA
-    refit_kappa: ClassVar[float] = 1.0
+    kappa: float = KAPPA
+    refit_kappa: float = 1.0
     # Weight of each drawn column before the refit, times the root of their number.
-    column_step: ClassVar[float] = 0.8
+    column_step: float = 0.8
+    # Whether a fit first finds how far targets spread.
+    spreads: ClassVar[bool] = False
     # Share of the budget that calibrates the margins at the end.
     calibration: ClassVar[float] = CALIBRATION_SHARE
     # Share of the budget for counts that say where margins start.
@@ -59,6 +61,10 @@ class Task:
 
     def encode(self, y: NDArray[Any]) -> NDArray[np.float64]:
         return numbers_of(y, self.classes)
+
+    def spread(self, deviation: float, signal: float) -> "Task":  # noqa: ARG002
+        """Return the task once the deviation of its targets is released; `signal` is N mu."""
+        return self
 
     def residual_bound(self, *, private: bool) -> float:
         """Return the bound C on each residual where columns are drawn."""
@@ -210,16 +216,24 @@ class ManyLabels(Task):
         return (margins > 0).astype(np.int64)
 
 
+# The bound on residuals is the standard deviation of the targets if N mu is this. How far noise may
+# move margins, and the weight of a drawn column, over that deviation (docs/multiclass.md).
+_UNCLIPPED, _KAPPA, _REFIT_KAPPA, _COLUMN_STEP = 4000.0, 0.22, 0.5, 0.5
+
+
 @dataclass(frozen=True)
 class Bounded(Task):
     """Numbers in a public interval, as targets in [-1, 1]."""
 
     target_bounds: tuple[float, float]
 
+    # The bound on each residual of a private fit, in units of half the interval.
+    bound: float = 0.25
     # A regression's score suffers from every error, a classification's only from a wrong ranking.
-    kappa: ClassVar[float] = 0.1
-    refit_kappa: ClassVar[float] = 0.2
-    column_step: ClassVar[float] = 0.2
+    kappa: float = 0.1
+    refit_kappa: float = 0.2
+    column_step: float = 0.2
+    spreads: ClassVar[bool] = True
     calibration: ClassVar[float] = 0.0
     # What classes spend on the constants of the calibration.
     counting: ClassVar[float] = CALIBRATION_SHARE
@@ -239,9 +253,21 @@ class Bounded(Task):
         return encode_targets(y, self.target_bounds)
 
     def residual_bound(self, *, private: bool) -> float:
-        # In units of half the interval. The private bound measured best at epsilon up to 1
-        # (docs/multiclass.md); the other clips nothing while predictions stay in the interval.
-        return 0.25 if private else 2.0
+        # Without privacy nothing is clipped while predictions stay in the interval.
+        return self.bound if private else 2.0
+
+    def spread(self, deviation: float, signal: float) -> "Bounded":
+        """Suit noise and clipping to targets that fill a small part of their interval.
+
+        With more signal, fewer residuals are clipped, because a regression predicts their mean.
+        """
+        return replace(
+            self,
+            bound=min(1.0, deviation * (signal / _UNCLIPPED) ** 0.25),
+            kappa=_KAPPA * deviation,
+            refit_kappa=_REFIT_KAPPA * deviation,
+            column_step=_COLUMN_STEP * deviation,
+        )
 
     def vertex_loss(self, residual_bound: float, offset: Any = None) -> Any:
         return Squared(residual_bound, offset or 0.0)

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.losses.targets import PART_BITS, count_classes
-from dplasso.phases.contract import Fit, Phase, at_once
+from dplasso.losses.squared import Squared
+from dplasso.losses.targets import PART_BITS, count_classes, sum_squares
+from dplasso.phases.contract import Fit, Phase, at_once, deviation_of, unit_of
 from dplasso.phases.released import Released
-from dplasso.phases.releases import NO_COLUMNS, Counted, Entered, Release
+from dplasso.phases.releases import NO_COLUMNS, Counted, Entered, Release, Spread
 from dplasso.privacy.accounting import LARGEST_SCALE
 from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.randomness import RandomStream, word_buffers
@@ -20,8 +21,14 @@ from dplasso.privacy.wording import number_of_classes
 
 # Share of the budget for counting the records.
 COUNT_SHARE = 0.01
+# Share of the budget for the spread of a regression's targets.
+SPREAD_SHARE = 0.02
 # The name of the phase.
 COUNT = "count"
+# The squares of targets, less 1/2, move as residuals of this bound do.
+_SQUARE = Squared(0.5)
+# The mean square is taken half a standard deviation of its noise too large, and is at least that.
+_BEYOND = 0.5
 
 
 def count(
@@ -102,6 +109,31 @@ def noisy_counts(
     exact = exact << bits - part_bits if bits >= part_bits else np.zeros_like(exact)
     noise = Gaussian(scale, word_buffers(stream, 1)[0])
     return np.maximum(1.0, release(exact, sensitivity * 2.0**bits, noise) / 2.0**bits)
+
+
+def spread() -> Phase:
+    """Return the phase that finds how far targets spread around where their margins start."""
+
+    def make(fit: Fit, released: Released, mu: float) -> Release:
+        counted, moved = counted_of(released), fit.budget.moved_by(_SQUARE)
+        unit = unit_of(_SQUARE.residual_bound, moved, mu, counted.total)
+        total = np.array([sum(fit.records.of_targets(partial(sum_squares, unit)))])
+        square = 0.5 + float(fit.release(total, moved, mu, unit)[0]) / unit / counted.total
+        if counted.counts.size > 1:
+            mean = float(counted.counts[1] - counted.counts[0]) / counted.total
+            start = _SQUARE.starting_offset(counted.counts, counted.deviation)
+            square += start * start - 2.0 * mean * start
+        noise = _BEYOND * deviation_of(moved, mu) / counted.total
+        return Spread(math.sqrt(min(1.0, max(0.0, square) + noise)))
+
+    return Phase(
+        "spread",
+        Draws(gaussian=1.0),
+        share=lambda *_: SPREAD_SHARE,
+        begin=at_once(make),
+        words="a noisy sum of the squares of the targets, as numbers from -1 to 1",
+        numbers=lambda budget: {"sensitivity": budget.moved_by(_SQUARE)},
+    )
 
 
 def counted_of(released: Released) -> Counted:

@@ -86,6 +86,15 @@ class Counted(Release):
 
 
 @dataclass(frozen=True)
+class Spread(Release):
+    """Standard deviation of a regression's targets in [-1, 1] around where margins start."""
+
+    kind: ClassVar[str] = "spread"
+
+    deviation: float
+
+
+@dataclass(frozen=True)
 class Mixed(Release):
     """How much of the latent directions of public rows the gradients use; 0 directions for none.
 
