@@ -17,6 +17,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "model-file.md"
 NONE, TWO = np.zeros(0, dtype=np.int64), np.array([0, 2])
 WHOLE = [
     ("count", {"counts": np.array([40.0, 50.0]), "deviation": 3.0}),
+    ("spread", {"deviation": 0.25}),
     ("start", {"slope": 0.5, "shift": np.array([0.1]), "part": 0.25}),
     vertices([0, 2], -1),
     (

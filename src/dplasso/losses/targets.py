@@ -86,7 +86,8 @@ def sum_squares(unit: float, targets: Targets) -> int:
     """Return the sum of ``weight (target^2 - 1/2)``, for targets in [-1, 1], in units."""
     labels, weights = targets.labels, targets.weights
     each = np.clip(weights, 0.0, 1.0) if weights.size else 1.0
-    return int(shares(each * (labels * labels - 0.5) * unit, 0.5 * unit).sum())
+    total: int = shares(each * (labels * labels - 0.5) * unit, 0.5 * unit).sum().item()
+    return total
 
 
 @kernel
