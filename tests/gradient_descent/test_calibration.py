@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from sklearn.metrics import log_loss
 
-from dplasso.gradient_descent import calibration
+from dplasso import DPLogisticRegression
+from dplasso.gradient_descent import calibration, gradient_rows
 from dplasso.gradient_descent.calibration import (
     calibrate_margins,
     find_slopes,
@@ -344,3 +346,24 @@ def test_the_slope_of_a_start_is_that_of_its_weights_whatever_the_intercept(inte
 def test_less_of_a_start_is_taken_the_more_is_learnt():
     budgets = [1e-9, 0.028, 0.056, 0.112, 1e4, math.inf]
     assert [part_taken(1_000.0, mu, 56.0) for mu in budgets] == [1.0, 1.0, 1.0, 0.5, 0.125, 0.125]
+
+
+@pytest.mark.parametrize("neighbors", ["label", "add-remove", "replace-one"])
+def test_margins_depend_on_labels_only_where_whole_records_are_private(neighbors, monkeypatch):
+    """Two labels of one record have near residuals for equal margins, not for different ones."""
+    taken = []
+    monkeypatch.setattr(gradient_rows, "leave_out", lambda *_: taken.append(True))
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 5)), rng.integers(0, 2, 60)
+    DPLogisticRegression(40.0, classes=[0, 1], neighbors=neighbors).fit(X, y)
+    assert bool(taken) == (neighbors != "label")
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_large_budget_does_not_believe_the_rows_that_it_fitted(n_classes):
+    # Labels are pure chance, which a fit of more columns than rows learns by heart.
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(600, 500)), rng.integers(0, n_classes, 600)
+    model = DPLogisticRegression(40.0, classes=range(n_classes), random_state=0)
+    told = model.fit(X[:200], y[:200]).predict_proba(X[200:])
+    assert log_loss(y[200:], told) < 1.5 * math.log(n_classes)

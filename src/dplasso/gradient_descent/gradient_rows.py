@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dplasso.data.store import Store
 from dplasso.gradient_descent.energies import N_SIZES, NO_LOADS
-from dplasso.gradient_descent.margins import LONGEST, LinearModel, Margins
+from dplasso.gradient_descent.margins import LONGEST, LinearModel, Margins, leave_out
 from dplasso.gradient_descent.row_sums import (
     Units,
     add_named_sums,
@@ -204,7 +204,12 @@ class GradientRows:
         if first is not None:
             parts = np.concatenate([first, margins], axis=1)
             return Margins(parts, self.loss, *shared, LONGEST)
-        return Margins(margins + self.loss.offset, without_offset(self.loss), *shared)
+        margins, loss = margins + self.loss.offset, without_offset(self.loss)
+        if model.influence:
+            # A row without entries teaches only the constant.
+            own = self.targets.labels, self.targets.weights, model.influence * (factor != 0.0)
+            leave_out(loss, margins[:, 0], model.centre, *own)
+        return Margins(margins, loss, *shared)
 
 
 def build_gradient_rows(

@@ -148,12 +148,16 @@ def _some(n_rows: int, threads: Threads, work: Callable[[slice], None]) -> None:
 class LinearModel:
     """A released model, and how its rows are scaled.
 
-    `weights`, shape (k, K), and `intercept`, shape (K,): of each margin.
+    `weights`, shape (k, K), and `intercept`, shape (K,): of each margin. `influence`: how far a
+    residual of 1 moved the margin of its own record, to be taken out of it. `centre`, shape (K,):
+    what the intercept leaves out for the calibration.
     """
 
     weights: NDArray[np.float64]
     intercept: NDArray[np.float64]
     scaling: Scaling
+    influence: float = 0.0
+    centre: NDArray[np.float64] | float = 0.0
 
 
 @dataclass(frozen=True)
@@ -188,6 +192,18 @@ class Margins:
         threads.run(lambda t: add_up(*arguments, edges[t], edges[t + 1], each[t]))
         totals: NDArray[np.int64] = each.sum(axis=0)
         return totals
+
+
+@kernel
+def leave_out(loss, margins, centre, labels, weights, influence):
+    """Take what each record taught the model out of its margins, shape (N, K), in place.
+
+    `influence`, shape (N,): how far a residual of 1 moved them.
+    """
+    residuals = np.empty(margins.shape[1])
+    for i in range(len(margins)):
+        residual_vector(loss, margins[i] + centre, labels[i], residuals)
+        margins[i] += influence[i] * weight_of(weights, i) * residuals
 
 
 @kernel

@@ -223,7 +223,10 @@ def calibration(descent: Descent) -> Phase:
         # Around the margins they started from.
         centre = 0.0 * model.intercept + beyond(loss.offset, course.runs[-1].kappa)
         centre[: course.constant.size] += course.constant
-        margins = rows.margins(replace(model, intercept=model.intercept - centre))
+        model = replace(model, intercept=model.intercept - centre, centre=centre)
+        if descent.norm_bound is None and released.mix is None:
+            model = replace(model, influence=influence(course, released, fit.budget))
+        margins = rows.margins(model)
         return Calibrated(*calibrate_margins(margins, loss, fit.stream, centre=centre, **public))
 
     weighed = f"{CALIBRATION_STEPS} such gradients that weigh the public model and the learnt one"
@@ -237,6 +240,27 @@ def calibration(descent: Descent) -> Phase:
         words=weighed if descent.from_prior else CALIBRATION_WORDS,
         numbers=bounds(descent.loss),
     )
+
+
+def influence(course: Course, released: Released, budget: Budget) -> float:
+    """Return how far a residual of 1 moved the margin of its own unit row; 0 where noise hides it.
+
+    A fit is more certain of its own rows than of others, so calibration would find a large slope.
+    Where labels alone are private it does: what another label moves is known for equal margins.
+    """
+    share, descended = [
+        (entry.share, entry.release)
+        for entry in released.entries
+        if isinstance(entry.release, Descended)
+    ][-1]
+    signal = budget.mu_of(share) / budget.moved_by(course.loss)
+    labels_alone = not budget.moved_by_features(1.0)
+    if labels_alone or signal * course.loss.residual_bound <= 1.0:
+        return 0.0
+    # Records that share columns shorten the path of all steps, as in ridge regression.
+    bend: float = course.loss.curvature * course.weight / (len(descended.weights) + 1)
+    path = descended.standard_error * signal
+    return path / (1.0 + bend * path)
 
 
 def beyond(margins: Any, kappa: float) -> NDArray[np.float64]:
