@@ -185,11 +185,14 @@ class GradientDescent(Method):
 
     def _counting(self, task: Task, weighted: bool) -> tuple[Phase, Any]:
         """Return the phase that counts records, and the loss that its counts start; None for N."""
-        # A prior has intercepts of its own, and a record may have many labels.
-        balances = self.fit_intercept and not (self.from_prior or task.many_labels)
+        # A prior has intercepts of its own, but a spread is that around the mean. A record may have
+        # many labels.
+        balances = self.fit_intercept and not task.many_labels
+        balances &= task.spreads or not self.from_prior
         if self.targets.is_balanced or (self.is_private and balances):
             vertex_loss = task.vertex_loss(task.residual_bound(private=True))
-            return count(task, vertex_loss, share=self.count_share(task)), vertex_loss
+            counting = count(task, vertex_loss, share=self.count_share(task))
+            return counting, None if self.from_prior else vertex_loss
         # Without privacy, weights stand for repeated rows. A private fit takes the number of rows,
         # because the sum of the weights is not public under replace-one.
         return count(task, by_weight=weighted and not self.is_private), None

@@ -144,8 +144,8 @@ class Method:
         return task.counting if starts else COUNT_SHARE
 
     def spreads(self, task: Task) -> bool:
-        """Return whether the fit finds how far targets spread, around no public start."""
-        return task.spreads and self.is_private and not self.from_prior
+        """Return whether the fit finds how far targets spread."""
+        return task.spreads and self.is_private
 
     def fitted_share(self, task: Task) -> float:
         """Return the share of the budget that learns weights."""
