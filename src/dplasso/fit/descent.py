@@ -22,7 +22,7 @@ from dplasso.gradient_descent.schedule import (
 )
 from dplasso.losses.contract import DEVIATIONS, balanced_weights
 from dplasso.phases.contract import Phase, Plan
-from dplasso.phases.count import count, counted_of, levels, spread
+from dplasso.phases.count import count, counted_of, levels
 from dplasso.phases.course import Course, Descent, beyond
 from dplasso.phases.descend import gradient_phases
 from dplasso.phases.inference import MOST_COLUMNS, inference, named_columns
@@ -113,8 +113,8 @@ class GradientDescent(Method):
         task = self.widest(task)
         loss, most = self.loss(task), self.max_weights
         stages = plan_stages(most, n_features, task.kappa)
-        counting, vertex_loss = self._counting(task, weighted)
-        n_counting = 1 + self.spreads(task)
+        first, vertex_loss = self._counting(task, weighted)
+        counting = self.counting(task, first)
         calibration = CALIBRATION_SHARE if self.from_prior else task.calibration
         fitted = 1.0 - self.infer.share
         mixes = self.learn_geometry is not None and not self.predicts_named
@@ -129,7 +129,7 @@ class GradientDescent(Method):
             known = self.spread(task, released, budget)
             n_columns = n_features if entered is None else entered.size
             own: Any = plan_stages(most, n_columns, known.kappa)
-            share = fitted - math.fsum(entry.share for entry in released.entries[:n_counting])
+            share = fitted - math.fsum(entry.share for entry in released.entries[: len(counting)])
             if blocks:
                 signal = counted.total * budget.mu_of(share) / budget.moved(1.0)
                 own = stages_with(blocks, own[0], signal, task.n_outputs)
@@ -180,8 +180,7 @@ class GradientDescent(Method):
                 phases += (named_columns(*common, self.geometry),)
             else:
                 phases += inference(*common, self.one_hot)
-        phases = (counting, spread(), *phases) if self.spreads(task) else (counting, *phases)
-        return Plan(phases, descent.lay_out)
+        return Plan((*counting, *phases), descent.lay_out)
 
     def _counting(self, task: Task, weighted: bool) -> tuple[Phase, Any]:
         """Return the phase that counts records, and the loss that its counts start; None for N."""

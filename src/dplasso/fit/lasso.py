@@ -24,7 +24,7 @@ from dplasso.gradient_descent.schedule import (
     with_directions,
 )
 from dplasso.phases.contract import Fit, Plan
-from dplasso.phases.count import count, counted_of, spread
+from dplasso.phases.count import count, counted_of
 from dplasso.phases.course import Columns, Course, Descent
 from dplasso.phases.descend import gradient_phases
 from dplasso.phases.released import Released
@@ -142,7 +142,7 @@ class LassoPlan:
         return 1.0 - self.refit_share - self.start_share
 
     def stages(
-        self, shape: Shape, task: Task, n_columns: int, bent: float, *, mixed: bool
+        self, shape: Shape, n_columns: int, bent: float, *, mixed: bool
     ) -> tuple[Stage | None, ...]:
         """Return the runs of gradient descent, as many as `Shape.stages`; None for one left out.
 
@@ -150,10 +150,10 @@ class LassoPlan:
         """
         n_stages = len(shape.stages)
         if self.n_vertices:
-            kappa = task.refit_kappa
+            kappa = shape.task.refit_kappa
             most = steps_that_pay(kappa * bent, _FEWEST_REFIT_STEPS, _MOST_REFIT_STEPS)
             return *[None] * (n_stages - 1), Stage(most, 1.0, kappa, n_columns)
-        own = plan_stages(self.n_kept or None, n_columns, task.kappa)
+        own = plan_stages(self.n_kept or None, n_columns, shape.task.kappa)
         if len(own) == 1:
             return own
         first, *others, last = own
@@ -211,8 +211,9 @@ class Lasso(Method):
 
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:  # noqa: ARG002
         """Count, draw columns or keep them by gradients, refit and calibrate."""
-        shape = self.shape(self.widest(task), n_features)
-        loss = shape.task.vertex_loss(shape.bound)
+        task = self.widest(task)
+        shape = self.shape(task, n_features)
+        loss = task.vertex_loss(shape.bound)
         descent = Descent(
             course=partial(self._course, shape),
             fit_intercept=self.fit_intercept,
@@ -223,8 +224,7 @@ class Lasso(Method):
             geometry=self.geometry if shape.mixes else None,
         )
         selection = Selection(descent, self.feature_bound, shape.most_vertices, loss)
-        phases = [count(task, loss, share=self.count_share(task))]
-        phases += [spread()] if self.spreads(task) else []
+        phases = self.counting(task, count(task, loss, share=self.count_share(task)))
         calibrates = task.calibration > 0.0 or self.from_prior
         draws = shape.most_vertices > 0
         if shape.measures_rows:
@@ -244,19 +244,18 @@ class Lasso(Method):
 
     def _course(self, shape: Shape, released: Released, budget: Budget) -> Course:
         """Choose what the parameters leave open, once records and long rows are counted."""
-        counted, measured = counted_of(released), released.last(RowSize)
-        counting = released.entries[: 1 + self.spreads(shape.task) + shape.measures_rows]
+        shape = self.shape(self.spread(shape.task, released, budget), shape.n_features)
+        task, counted, measured = shape.task, counted_of(released), released.last(RowSize)
+        counting = released.entries[: 1 + self.spreads(task) + shape.measures_rows]
         left = 1.0 - math.fsum(entry.share for entry in counting)
         rho, total = left * budget.mu * budget.mu / 2.0, counted.total
         long_rows = measured is not None and measured.part > 0.5
         plan = plan_lasso(shape, rho, total, long_rows=long_rows)
-        task = self.spread(shape.task, released, budget)
-        bound = task.residual_bound(private=self.is_private)
-        loss = task.vertex_loss(bound)
+        loss = task.vertex_loss(shape.bound)
         # A prior has intercepts of its own.
         if self.fit_intercept and not self.from_prior:
             offset = loss.starting_offset(counted.counts, counted.deviation)
-            loss = task.vertex_loss(bound, offset)
+            loss = task.vertex_loss(shape.bound, offset)
         drawn, start, size = None, plan.start_share, shape.n_features
         if plan.n_vertices:
             # A vertex weighs radius * 2 / (t0 + ...) each.
@@ -274,7 +273,7 @@ class Lasso(Method):
             weight=max(1.0, total),
             n_records=max(1.0, total),
             share=share,
-            stages=plan.stages(shape, task, size, bent, mixed=released.mix is not None),
+            stages=plan.stages(shape, size, bent, mixed=released.mix is not None),
             calibration=(plan.start_share or task.calibration) / plan.refit_share,
             start=start,
             learnt=LEARNT_WITH_DIRECTIONS if shape.mixes else learnt,

@@ -24,8 +24,15 @@ from dplasso.matrix.compressed import compress
 from dplasso.matrix.starting import StartingModel, useful_slope
 from dplasso.matrix.unit_rows import row_factors
 from dplasso.model.linear import MatchedPrior
-from dplasso.phases.contract import Plan
-from dplasso.phases.count import COUNT, COUNT_SHARE, SPREAD_SHARE, Spans, counted_of
+from dplasso.phases.contract import Phase, Plan
+from dplasso.phases.count import (
+    COUNT,
+    COUNT_SHARE,
+    SPREAD_SHARE,
+    Spans,
+    counted_of,
+    spread,
+)
 from dplasso.phases.pairs import Blocks
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Spread
@@ -151,17 +158,21 @@ class Method:
         """Return the share of the budget that learns weights."""
         return 1.0 - self.count_share(task) - SPREAD_SHARE * self.spreads(task)
 
+    def counting(self, task: Task, first: Phase) -> list[Phase]:
+        """Return the phases before all others: `first`, which counts records, and the spread."""
+        return [first, spread()] if self.spreads(task) else [first]
+
     def widest(self, task: Task) -> Task:
         """Return the task with the largest bound on residuals, for statements before the fit."""
         return task.spread(1.0, math.inf) if self.spreads(task) else task
 
     def spread(self, task: Task, released: Released, budget: Budget) -> Task:
         """Return the task with the spread of its targets, where that is released."""
-        spread = released.last(Spread)
-        if spread is None:
+        found = released.last(Spread)
+        if found is None:
             return task
         signal = counted_of(released).total * budget.mu_of(1.0) / budget.moved(1.0)
-        return task.spread(spread.deviation, signal)
+        return task.spread(found.deviation, signal)
 
     def noise_warning(self, task: Task, budget: Budget, n_records: float) -> str:
         """Return a warning if the noise outweighs the signal of the records, else an empty text.

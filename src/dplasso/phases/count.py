@@ -112,7 +112,7 @@ def noisy_counts(
 
 
 def spread() -> Phase:
-    """Return the phase that finds how far targets spread around where their margins start."""
+    """Return the phase that finds how far the targets of a regression spread, see `Spread`."""
 
     def make(fit: Fit, released: Released, mu: float) -> Release:
         counted, moved = counted_of(released), fit.budget.moved_by(_SQUARE)
@@ -120,7 +120,7 @@ def spread() -> Phase:
         total = np.array([sum(fit.records.of_targets(partial(sum_squares, unit)))])
         square = 0.5 + float(fit.release(total, moved, mu, unit)[0]) / unit / counted.total
         if counted.counts.size > 1:
-            mean = float(counted.counts[1] - counted.counts[0]) / counted.total
+            mean = _SQUARE.starting_offset(counted.counts, 0.0)
             start = _SQUARE.starting_offset(counted.counts, counted.deviation)
             square += start * start - 2.0 * mean * start
         noise = _BEYOND * deviation_of(moved, mu) / counted.total

@@ -223,10 +223,9 @@ def calibration(descent: Descent) -> Phase:
         # Around the margins they started from.
         centre = 0.0 * model.intercept + beyond(loss.offset, course.runs[-1].kappa)
         centre[: course.constant.size] += course.constant
-        model = replace(model, intercept=model.intercept - centre, centre=centre)
-        if descent.norm_bound is None and released.mix is None:
-            model = replace(model, influence=influence(course, released, fit.budget))
-        margins = rows.margins(model)
+        own = influence(descent, course, released, fit.budget)
+        intercept = model.intercept - centre
+        margins = rows.margins(replace(model, intercept=intercept, centre=centre, influence=own))
         return Calibrated(*calibrate_margins(margins, loss, fit.stream, centre=centre, **public))
 
     weighed = f"{CALIBRATION_STEPS} such gradients that weigh the public model and the learnt one"
@@ -242,24 +241,22 @@ def calibration(descent: Descent) -> Phase:
     )
 
 
-def influence(course: Course, released: Released, budget: Budget) -> float:
+def influence(descent: Descent, course: Course, released: Released, budget: Budget) -> float:
     """Return how far a residual of 1 moved the margin of its own unit row; 0 where noise hides it.
 
     A fit is more certain of its own rows than of others, so calibration would find a large slope.
     Where labels alone are private it does: what another label moves is known for equal margins.
     """
-    share, descended = [
-        (entry.share, entry.release)
-        for entry in released.entries
-        if isinstance(entry.release, Descended)
-    ][-1]
+    descended: Any = released.last(Descended)
+    share = next(entry.share for entry in released.entries if entry.release is descended)
     signal = budget.mu_of(share) / budget.moved_by(course.loss)
     labels_alone = not budget.moved_by_features(1.0)
-    if labels_alone or signal * course.loss.residual_bound <= 1.0:
+    is_unit_row = descent.norm_bound is None and released.mix is None
+    if labels_alone or not is_unit_row or signal * course.loss.residual_bound <= 1.0:
         return 0.0
     # Records that share columns shorten the path of all steps, as in ridge regression.
     bend: float = course.loss.curvature * course.weight / (len(descended.weights) + 1)
-    path = descended.standard_error * signal
+    path: float = descended.standard_error * signal
     return path / (1.0 + bend * path)
 
 

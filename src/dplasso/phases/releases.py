@@ -87,7 +87,10 @@ class Counted(Release):
 
 @dataclass(frozen=True)
 class Spread(Release):
-    """Standard deviation of a regression's targets in [-1, 1] around where margins start."""
+    """Standard deviation of a regression's targets, scaled to [-1, 1].
+
+    It is that around the mean, or around 0 if the fit has no intercept.
+    """
 
     kind: ClassVar[str] = "spread"
 
