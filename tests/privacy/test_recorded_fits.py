@@ -56,7 +56,7 @@ def test_vertices_are_drawn_from_gradients_that_move_no_further():
     found = interpreted(*strict, recorded_fits.__file__, "1", "draws")
     assert found["violations"] == 0
     # Records that fill their share are among the pairs.
-    assert 0.9 < found["largest"] <= 1.0
+    assert found["largest"] > 0.9
 
 
 FEW = ("logistic", "three classes", "linear", "logistic, short list", "lasso")
