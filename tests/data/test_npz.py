@@ -41,11 +41,14 @@ def check_equal(X, expected):
     check_same(X, 0, expected, 0)
 
 
-@pytest.mark.parametrize("value_type", [np.float32, np.float64])
-@pytest.mark.parametrize("index_type", [np.int32, np.int64])
 @pytest.mark.parametrize(
-    "labels",
-    [[1, -1, -1, 1], [0.5, 1, 1, 0.5], [True, False, True, True], ["ham", "spam", "ham", "Ω"]],
+    ("value_type", "index_type", "labels"),
+    [
+        (np.float32, np.int32, [1, -1, -1, 1]),
+        (np.float64, np.int64, [0.5, 1, 1, 0.5]),
+        (np.float32, np.int64, [True, False, True, True]),
+        (np.float64, np.int32, ["ham", "spam", "ham", "Ω"]),
+    ],
 )
 def test_round_trip(tmp_path, X, value_type, index_type, labels):
     X = csr_array(
