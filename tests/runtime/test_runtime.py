@@ -106,50 +106,29 @@ class Clock:
         return self.now
 
 
-@pytest.fixture
-def slow_fit(monkeypatch):
-    """Give fits during which the compiler takes long, and a process that has said nothing yet."""
+@pytest.mark.parametrize(("terminal", "verbose"), [(True, None), (False, None), (True, 0)])
+def test_a_fit_says_once_that_it_compiles(monkeypatch, capsys, caplog, terminal, verbose):
+    """Said on a terminal, elsewhere logged, and neither where the user wants silence."""
     monkeypatch.setattr("dplasso.runtime.compilation.time", Clock())
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    caplog.set_level(logging.INFO, "dplasso")
     say_once.cache_clear()
 
-    def fit(**settings):
-        class Compiling(DPLogisticRegression):
-            def get_params(self, deep=True):
-                for _ in range(4):
-                    event.start_event("numba:compile")
-                    event.end_event("numba:compile")
-                return super().get_params(deep)
+    class Compiling(DPLogisticRegression):
+        def get_params(self, deep=True):
+            for _ in range(4):
+                event.start_event("numba:compile")
+                event.end_event("numba:compile")
+            return super().get_params(deep)
 
-        X, y = np.eye(8), np.arange(8) % 2
-        for _ in range(2):
-            Compiling(1.0, classes=[0, 1], **settings).fit(X, y)
-
-    yield fit
+    for _ in range(2):
+        Compiling(1.0, classes=[0, 1], verbose=verbose).fit(np.eye(8), np.arange(8) % 2)
     say_once.cache_clear()
-
-
-def test_a_fit_says_once_on_a_terminal_that_it_compiles(slow_fit, monkeypatch, capsys):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    slow_fit()
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("dplasso: compiling")
-    assert "verbose=0" in line
-
-
-def test_elsewhere_it_is_in_the_log(slow_fit, capsys, caplog):
-    caplog.set_level(logging.INFO, "dplasso")
-    slow_fit()
-    assert capsys.readouterr().err == ""
-    (record,) = (one for one in caplog.records if one.name == "dplasso")
-    assert "compiling" in record.message
-
-
-def test_verbose_0_says_nothing(slow_fit, capsys, caplog, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    caplog.set_level(logging.INFO, "dplasso")
-    slow_fit(verbose=0)
-    assert capsys.readouterr().err == ""
-    assert not [one for one in caplog.records if one.name == "dplasso"]
+    said = capsys.readouterr().err.splitlines()
+    logged = [one.message for one in caplog.records if one.name == "dplasso"]
+    assert (len(said), len(logged)) == (terminal and verbose is None, not terminal)
+    assert all(line.startswith("dplasso: compiling") and "verbose=0" in line for line in said)
+    assert all("compiling" in message for message in logged)
 
 
 ALL = 8
