@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -76,15 +75,6 @@ def every_command(group: Any = None, *names: str) -> dict[tuple[str, ...], Any]:
     return commands
 
 
-def completed(typed: str) -> list[str]:
-    """Return what the shell is offered after what was typed."""
-    asks = {"_DPLASSO_COMPLETE": "complete_bash", "COMP_WORDS": f"dplasso {typed}"}
-    place = {"COMP_CWORD": str(len(typed.split()))}
-    ended = CliRunner().invoke(app, prog_name="dplasso", env=asks | place)
-    assert ended.exit_code == 0
-    return ended.stdout.split()
-
-
 def opened(*data: Any) -> Any:
     """Return the stores that some names mean, as one data set."""
     return read_partitions([str(name) for name in data], ReadingOptions(), None)
@@ -143,12 +133,6 @@ def held_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_svmlight(tmp_path_factory.mktemp("data") / "test.svm", 300, seed=2)
 
 
-@pytest.fixture
-def run() -> Callable[..., Any]:
-    """Give what runs a command line."""
-    return run_command
-
-
 @pytest.fixture(scope="session")
 def model(train: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a model that separates the classes: fitted with a budget where noise is no matter."""
@@ -168,13 +152,3 @@ def stores(train: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         store.parent.mkdir(exist_ok=True)
         done("convert", rows, store, "--features", "30")
     return folder / "stores"
-
-
-@pytest.fixture
-def no_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make any attempt to train fail the test."""
-
-    def refuse(*_: Any, **__: Any) -> None:
-        raise AssertionError("training started")
-
-    monkeypatch.setattr("dplasso.cli.training.fit_estimator", refuse)

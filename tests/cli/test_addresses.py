@@ -2,7 +2,7 @@
 
 import pytest
 
-from cli.conftest import every_command, refused
+from cli.conftest import every_command, refused, run_command
 
 SECRET = "s3://AKIAEXAMPLE:wJalrXUtn@bucket/a"
 COMMANDS = every_command()
@@ -17,7 +17,7 @@ def test_there_are_commands_with_options():
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_a_secret_in_any_argument_or_option_is_refused_and_not_shown(run, words):
+def test_a_secret_in_any_argument_or_option_is_refused_and_not_shown(words):
     texts = {("--no-such-option", SECRET), (f"--no-such-option={SECRET}",), ("--", SECRET)}
     for parameter in COMMANDS[words].params:
         if parameter.param_type_name == "argument":
@@ -26,14 +26,14 @@ def test_a_secret_in_any_argument_or_option_is_refused_and_not_shown(run, words)
             names = (*parameter.opts, *parameter.secondary_opts)
             texts |= {given for name in names for given in ((name, SECRET), (f"{name}={SECRET}",))}
     for given in texts:
-        result = run(*words, *given)
+        result = run_command(*words, *given)
         refused(result, "an address s3://... holds more than a scheme, a host and a path")
         assert not any(part in result.output for part in ("AKIA", "wJalr", "XUtn"))
 
 
 @pytest.mark.parametrize("given", [(SECRET,), (f"--no-such-option={SECRET}",)])
-def test_also_in_place_of_a_command(run, given):
-    result = run(*given)
+def test_also_in_place_of_a_command(given):
+    result = run_command(*given)
     refused(result, "an address s3://... holds more than")
     assert "XUtn" not in result.output
 
@@ -45,5 +45,5 @@ def test_also_in_place_of_a_command(run, given):
         *("see https://wiki.example.org/fits for why", "no:address@all", "-1,1"),
     ],
 )
-def test_what_holds_none_is_taken(run, text):
-    assert "holds more than" not in run(text).output
+def test_what_holds_none_is_taken(text):
+    assert "holds more than" not in run_command(text).output

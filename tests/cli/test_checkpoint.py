@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from cli.conftest import done, refused, vertices_in, vertices_of
+from cli.conftest import done, refused, run_command, vertices_in, vertices_of
 from dplasso.checkpoint import read_checkpoint
 
 STEPS = 3_000
@@ -49,7 +49,7 @@ def stop(arguments, path, with_signal):
     return vertices_in(path), process.returncode, stderr
 
 
-def test_killed_and_resumed_without_a_seed_it_keeps_its_steps(train, tmp_path, kept, run):
+def test_killed_and_resumed_without_a_seed_it_keeps_its_steps(train, tmp_path, kept):
     model = tmp_path / "model.npz"
     given = [train, *SETTINGS, "--checkpoint", kept, "--checkpoint-seconds", 0, "--model", model]
     taken, code, stderr = stop(given, kept, signal.SIGINT)
@@ -69,11 +69,11 @@ def quick(*options):
     return ["--epsilon", "1", "--method", "frank-wolfe", "--n-iter", "5", *options]
 
 
-def test_without_a_model_file_the_fit_can_still_be_resumed(train, tmp_path, kept, run):
+def test_without_a_model_file_the_fit_can_still_be_resumed(train, tmp_path, kept):
     done("fit", train, *quick("--checkpoint", kept))
     assert read_checkpoint(kept).is_complete
     model = tmp_path / "model.npz"
-    other = run("fit", train, *quick("--checkpoint", kept, "--resume", "--l1-radius", "3"))
+    other = run_command("fit", train, *quick("--checkpoint", kept, "--resume", "--l1-radius", "3"))
     refused(other, "--l1-radius 10.0, and this fit has 3.0")
     drawn = vertices_in(kept)
     done("fit", train, *quick("--checkpoint", kept, "--resume", "--model", model))

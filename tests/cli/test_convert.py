@@ -5,19 +5,13 @@ import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
-from cli.conftest import done, found, refused, said
-
-
-@pytest.fixture
-def store(train, tmp_path):
-    done("convert", train, tmp_path / "train.store")
-    return tmp_path / "train.store"
+from cli.conftest import done, found, refused, run_command, said
 
 
 def test_says_what_was_converted(train, tmp_path):
-    told = said("convert", train, tmp_path / "s", "--memory", "100MB")
+    for amount in ("2GB", " 1.5 gib ", "500M", "100000000"):
+        told = said("convert", train, tmp_path / "s", "--memory", amount, "--force")
     assert "800 rows, 30 columns" in told
     assert "declare it with --features" in told
     told = said("convert", train, tmp_path / "s", "--force", "--features", "50")
@@ -36,11 +30,19 @@ def test_json(train, tmp_path):
     assert info == report
 
 
-def test_info_for_people(store, tmp_path):
+def test_info_for_people(train, tmp_path):
+    store = tmp_path / "train.store"
+    done("convert", train, store)
     text = said("data", "info", store)
     for words in ("rows 800", "columns 30", "not verified"):
         assert words in text
     assert "all checksums match" in said("data", "info", store, "--verify")
+    content = bytearray((store / "rows.indices.npy").read_bytes())
+    content[500] ^= 1
+    (store / "rows.indices.npy").write_bytes(content)
+    done("data", "info", store)
+    verified = run_command("data", "info", store, "--verify")
+    refused(verified, "rows.indices.npy is damaged: the checksum of bytes")
     (tmp_path / "ones.svm").write_text("1 1:1 2:1\n-1 3:1\n")
     done("convert", tmp_path / "ones.svm", tmp_path / "ones")
     assert "all 1, so not stored" in said("data", "info", tmp_path / "ones")
@@ -51,22 +53,7 @@ def test_info_for_people(store, tmp_path):
     assert "schema city: categories(categories=['Rom']" in said("data", "info", tmp_path / "t")
 
 
-def test_a_flipped_byte_is_found_by_verify_alone(run, store):
-    path = store / "rows.indices.npy"
-    content = bytearray(path.read_bytes())
-    content[500] ^= 1
-    path.write_bytes(content)
-    done("data", "info", store)
-    verified = run("data", "info", store, "--verify")
-    refused(verified, "rows.indices.npy is damaged: the checksum of bytes")
-
-
-@pytest.mark.parametrize("amount", ["2GB", " 1.5 gib ", "500M", "100000000"])
-def test_amounts_of_memory(train, tmp_path, amount):
-    done("convert", train, tmp_path / "s", "--memory", amount)
-
-
-def test_without_pyarrow(run, tmp_path, monkeypatch):
+def test_without_pyarrow(tmp_path, monkeypatch):
     table, schema = tmp_path / "t.parquet", tmp_path / "schema.json"
     pq.write_table(pa.table({"age": [1, 2], "y": [0, 1]}), table)
     part = {"kind": "bins", "column": "age", "edges": [1.5]}
@@ -74,5 +61,5 @@ def test_without_pyarrow(run, tmp_path, monkeypatch):
     for name in ("text_tables", "arrow_tables", "table_batches"):
         monkeypatch.delitem(sys.modules, f"dplasso.data.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    lacking = run("convert", table, "--schema", schema, tmp_path / "out.store")
+    lacking = run_command("convert", table, "--schema", schema, tmp_path / "out.store")
     refused(lacking, "pip install 'dplasso[arrow]'")

@@ -7,9 +7,9 @@ from inspect import getdoc, signature
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from cli.conftest import (
-    completed,
     done,
     every_command,
     found,
@@ -19,19 +19,18 @@ from cli.conftest import (
     said,
 )
 from dplasso.cli import output
+from dplasso.cli.app import app
 from dplasso.cli.options import Chosen, StandIn, names_of
 from dplasso.errors import DataError, LedgerError, ParameterError
 
 
 def test_help_and_version():
+    """Help shows what is needed most, and --help-all the rest."""
     assert said("--version") == f"dplasso {version('dplasso')}"
     for command in ("fit", "predict", "evaluate", "budget", "demo"):
         told = said(command, "--help")
         assert f"$ dplasso {command}" in told
         assert "<bool>" not in told
-
-
-def test_help_shows_what_is_needed_most_and_help_all_the_rest():
     short, whole = (said("fit", asked) for asked in ("--help", "--help-all"))
     assert "dplasso fit --help-all" in short
     assert 2 * len(short) < len(whole)
@@ -45,7 +44,10 @@ def test_help_shows_what_is_needed_most_and_help_all_the_rest():
     ("typed", "offered"), [("le", "ledger"), ("ledger sp", "spend"), ("fit --eps", "--epsilon")]
 )
 def test_the_shell_completes_commands_and_options(typed, offered):
-    assert completed(typed) == [offered]
+    asks = {"_DPLASSO_COMPLETE": "complete_bash", "COMP_WORDS": f"dplasso {typed}"}
+    place = {"COMP_CWORD": str(len(typed.split()))}
+    ended = CliRunner().invoke(app, prog_name="dplasso", env=asks | place)
+    assert (ended.exit_code, ended.stdout.split()) == (0, [offered])
 
 
 def test_help_of_any_command_loads_nothing_heavy():
@@ -79,7 +81,7 @@ def test_an_error_names_parameters_as_its_reader_knows_them(kind):
 
 
 def test_a_full_disk_is_told_with_its_path(model):
-    for words in (["show", model], ["--help"], ["--version"], ["plan", "--help"]):
+    for words in (["show", model], ["plan", "--help"]):
         command = [sys.executable, "-m", "dplasso", *words]
         with Path("/dev/full").open("w") as full:
             ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
@@ -88,11 +90,11 @@ def test_a_full_disk_is_told_with_its_path(model):
 
 
 @pytest.mark.parametrize("method", ["lasso", "logistic"])
-def test_too_many_columns_are_told_to_be_hashed(run, tmp_path, method):
+def test_too_many_columns_are_told_to_be_hashed(tmp_path, method):
     path = tmp_path / "wide.svm"
     path.write_text("+1 1:1 1099511627776:1\n-1 2:1\n")
     # Where memory is promised freely, asking for it succeeds and using it ends the process.
-    told = run("fit", path, "--epsilon", "1", "--method", method)
+    told = run_command("fit", path, "--epsilon", "1", "--method", method)
     columns = "1,099,511,627,776 columns: hash them to fewer"
     refused(told, "not enough memory", "GB of memory", columns)
 

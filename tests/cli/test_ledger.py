@@ -127,11 +127,6 @@ def test_plan_in_words_can_be_typed_in(train, ledger):
     assert "Each of 1,000 more fits" in several or "Nothing is left" in several
 
 
-def test_spent_and_delta_are_never_shown_as_less(tmp_path):
-    new_ledger(tmp_path / "l", 3.0000001, 1.00000001e-5, "visits")
-    assert "epsilon 3.00001 at delta 1.00001e-05" in said("ledger", "show", tmp_path / "l")
-
-
 def test_a_budget_for_persons(train, tmp_path):
     path, person = tmp_path / "l", "for each person with up to 5 rows"
     given = ("--epsilon", "3", "--delta", "1e-5", "--dataset", "visits", "--rows-per-person", "5")
@@ -182,21 +177,18 @@ def test_no_fingerprint_is_printed(train, tmp_path, monkeypatch):
         assert not re.search('fingerprint( of|")', text)
 
 
-def test_two_data_sets(train, ledger):
+def test_two_data_sets(train, tmp_path):
+    # Spent and delta are never shown as less than they are.
+    ledger = new_ledger(tmp_path / "l", 3.0000001, 1.00000001e-5)
+    assert "without a name" in said("ledger", "show", ledger)
+    done("ledger", "name", ledger, "visits")
+    assert said("ledger", "show", ledger).startswith("visits: epsilon 3.00001 at delta 1.00001e-05")
     done("ledger", "add", ledger, "referrals", "--epsilon", "1", "--delta", "1e-6")
     cannot_pay(train, ledger, "'visits', 'referrals'")
     done(*fit(train, ledger, "--dataset", "referrals"))
     both = found("ledger", "show", ledger)["datasets"]
     assert [len(report["entries"]) for report in both] == [0, 1]
     assert shown(ledger, "--dataset", "visits")["dataset"] == "visits"
-
-
-def test_naming(tmp_path):
-    path = tmp_path / "l"
-    done("ledger", "init", path, "--epsilon", "1", "--delta", "1e-5")
-    assert "without a name" in said("ledger", "show", path)
-    done("ledger", "name", path, "visits")
-    assert said("ledger", "show", path).startswith("visits: ")
 
 
 def test_the_total_of_a_person_in_all_data_sets(train, held_out, tmp_path):

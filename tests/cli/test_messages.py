@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
-from cli.conftest import done
+from cli.conftest import done, run_command
 from data.store.test_damage import forge
 from dplasso import open_store
 from secrets_in_messages import NUMBER, SECRETS, WORD, quotes_nothing, refused
@@ -126,7 +126,7 @@ def what_was_there_is_not_looked_through():
     gc.unfreeze()
 
 
-def none_quotes(run, data, model, *options, refused_by=("fit", "convert"), without=()):
+def none_quotes(data, model, *options, refused_by=("fit", "convert"), without=()):
     """Run all commands on some data, but for some, and look at what they say."""
     results = {}
     with warnings.catch_warnings():
@@ -134,7 +134,7 @@ def none_quotes(run, data, model, *options, refused_by=("fit", "convert"), witho
         warnings.simplefilter("ignore", ResourceWarning)
         for name, arguments in commands(data, model, *options).items():
             if name not in without:
-                results[name] = run(*arguments)
+                results[name] = run_command(*arguments)
                 results[name].exc_info = None
         gc.collect()
     for name, result in results.items():
@@ -147,12 +147,12 @@ def none_quotes(run, data, model, *options, refused_by=("fit", "convert"), witho
 
 
 @pytest.mark.parametrize("case", SVMLIGHT)
-def test_svmlight(run, model, tmp_path, case):
+def test_svmlight(model, tmp_path, case):
     text, *options = SVMLIGHT[case] if isinstance(SVMLIGHT[case], tuple) else (SVMLIGHT[case],)
     data = tmp_path / "data.svm"
     data.write_bytes(text if isinstance(text, bytes) else f"{text}\n".encode())
     late = ("fit",) if case in ("undeclared label", "one class") else ("fit", "convert")
-    none_quotes(run, data, model, *options, refused_by=late)
+    none_quotes(data, model, *options, refused_by=late)
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +189,7 @@ def write_table(path, column, values):
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet", "feather"])
 @pytest.mark.parametrize("case", VALUES)
-def test_tables(run, table_model, tmp_path, case, suffix):
+def test_tables(table_model, tmp_path, case, suffix):
     schema, model = table_model
     data = write_table(tmp_path / f"data.{suffix}", *VALUES[case])
     if data is None:
@@ -197,19 +197,19 @@ def test_tables(run, table_model, tmp_path, case, suffix):
     people = ["--person-column", "p"] if VALUES[case][0] == "p" else []
     options = ["--schema", schema, "--classes", "0,1", *people]
     refused_by = () if case in MAY_PASS or people else ("fit",)
-    none_quotes(run, data, model, *options, refused_by=refused_by, without=ALIKE)
+    none_quotes(data, model, *options, refused_by=refused_by, without=ALIKE)
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_broken_tables(run, table_model, tmp_path, name):
+def test_broken_tables(table_model, tmp_path, name):
     schema, model = table_model
     data, content = tmp_path / name, BROKEN[name]
     data.write_bytes(content if isinstance(content, bytes) else content.encode())
-    none_quotes(run, data, model, "--schema", schema, "--classes", "0,1", without=ALIKE)
+    none_quotes(data, model, "--schema", schema, "--classes", "0,1", without=ALIKE)
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "feather"])
-def test_damaged_tables(run, table_model, tmp_path, suffix):
+def test_damaged_tables(table_model, tmp_path, suffix):
     """Wherever a byte is wrong, whatever pyarrow makes of it."""
     schema, _ = table_model
     data = write_table(tmp_path / f"data.{suffix}", "t", [WORD, WORD])
@@ -218,7 +218,7 @@ def test_damaged_tables(run, table_model, tmp_path, suffix):
         damaged = content.copy()
         damaged[place] ^= 1 << int(rng.integers(8))
         data.write_bytes(damaged)
-        told = run("convert", data, tmp_path / "s", "--schema", schema, "--force")
+        told = run_command("convert", data, tmp_path / "s", "--schema", schema, "--force")
         quotes_nothing(told.stderr)
 
 
@@ -263,10 +263,10 @@ ARCHIVES = {
 
 
 @pytest.mark.parametrize("case", ARCHIVES)
-def test_archives(run, model, tmp_path, case):
+def test_archives(model, tmp_path, case):
     data = tmp_path / "data.npz"
     data.write_bytes(ARCHIVES[case])
-    none_quotes(run, data, model, "--classes", "0,1", refused_by=("fit",))
+    none_quotes(data, model, "--classes", "0,1", refused_by=("fit",))
 
 
 @pytest.mark.parametrize("before", ["", "a header that is too long"])
@@ -278,7 +278,7 @@ def test_files_of_labels(tmp_path, before):
     quotes_nothing(done("fit", data, "--epsilon", "1", "--labels", beside, code=1).output)
 
 
-def test_stores(run, model, tmp_path):
+def test_stores(model, tmp_path):
     lines = "".join(f"{label} 1:{NUMBER % 97} 2:2\n" for label in (WORD, "neg", WORD, "neg"))
     (tmp_path / "rows.jsonl").write_text(
         "".join(json.dumps(GOOD | {"y": line.split()[0]}) + "\n" for line in lines.splitlines())
@@ -286,12 +286,12 @@ def test_stores(run, model, tmp_path):
     (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
     store = tmp_path / "rows.store"
     done("convert", tmp_path / "rows.jsonl", store, "--schema", tmp_path / "schema.json")
-    none_quotes(run, store, model, "--classes", "neg,pos", refused_by=("fit",))
+    none_quotes(store, model, "--classes", "neg,pos", refused_by=("fit",))
     fit = ("fit", store, "--epsilon", "1", "--classes")
     quotes_nothing(done(*fit, "neg,pos", "--cluster", "threads", code=1).output)
     wrong, last = NUMBER % 2**31, 4 * (open_store(store).nnz - 1)
     forge(store, "rows.indices.npy", last, np.array(wrong, "<i4").tobytes())
-    said = run(*fit, f"neg,{WORD}").output
+    said = run_command(*fit, f"neg,{WORD}").output
     assert str(wrong) not in said
     assert "is damaged: row" in said
     header = (store / "header.json").read_text()

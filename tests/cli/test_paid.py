@@ -9,7 +9,7 @@ from pkgutil import resolve_name
 
 import pytest
 
-from cli.conftest import charged_to, done, new_ledger, refused
+from cli.conftest import charged_to, done, new_ledger, refused, run_command
 from dplasso import load
 from dplasso.checkpoint import read_checkpoint
 from recorded_fits import short_runs
@@ -87,11 +87,11 @@ def test_a_fit_that_ends_leaves_its_model_alone(method, train, ledger):
     check_paid_once(ledger)
 
 
-def test_overwriting_a_model_is_said_to_cost(train, ledger, run):
+def test_overwriting_a_model_is_said_to_cost(train, ledger):
     model = ledger.with_name("m.npz")
     model.write_text("an older model")
     words = "overwrite it with --force, which is charged again"
-    refused(run(*paid(train, ledger)), words)
+    refused(run_command(*paid(train, ledger)), words)
     assert states(ledger) == []
 
 
@@ -145,7 +145,7 @@ def disk(monkeypatch):
     return Disk(monkeypatch)
 
 
-def test_a_full_disk_loses_nothing_that_is_paid_for(train, ledger, run, disk):
+def test_a_full_disk_loses_nothing_that_is_paid_for(train, ledger, disk):
     done(*paid(train, ledger, "lasso"))
     count = disk.writes
     assert count > 30
@@ -157,7 +157,7 @@ def test_a_full_disk_loses_nothing_that_is_paid_for(train, ledger, run, disk):
             path.unlink()
         new_ledger(ledger, 1.2, 1e-5)
         disk.writes, disk.full_at = 0, place
-        result = run(*paid(train, ledger, "lasso"))
+        result = run_command(*paid(train, ledger, "lasso"))
         disk.full_at = None
         if result.exit_code == 0:
             # The last to be done is to sync the folder, where that can be done.
@@ -195,7 +195,7 @@ KILLS = {
 }
 
 
-def killed_at(moment, arguments, run):
+def killed_at(moment, arguments):
     """Run a command in a process that is killed at a call."""
     place, left, after = moment
 
@@ -212,7 +212,7 @@ def killed_at(moment, arguments, run):
     def work():
         nonlocal original
         original = replaced(pytest.MonkeyPatch(), place, call)
-        run(*arguments)
+        run_command(*arguments)
 
     original = None
 
@@ -226,12 +226,12 @@ def killed_at(moment, arguments, run):
 
 
 @pytest.mark.parametrize("name", KILLS)
-def test_a_killed_fit_is_paid_for_once_and_ends_in_a_model(name, train, ledger, run):
+def test_a_killed_fit_is_paid_for_once_and_ends_in_a_model(name, train, ledger):
     arguments = paid(train, ledger, "lasso")
-    killed_at(KILLS[name], arguments, run)
+    killed_at(KILLS[name], arguments)
     assert len(states(ledger)) == int(name not in ("before the checkpoint", "before the charge"))
     kept = ledger.with_name("m.npz.checkpoint")
-    result = run(*arguments)
+    result = run_command(*arguments)
     if name == "before the checkpoint":
         assert result.exit_code == 0, result.output
     else:
@@ -246,28 +246,28 @@ def test_a_killed_fit_is_paid_for_once_and_ends_in_a_model(name, train, ledger, 
     check_paid_once(ledger)
 
 
-def test_where_nothing_is_left_force_gives_nothing_up(train, ledger, run):
+def test_where_nothing_is_left_force_gives_nothing_up(train, ledger):
     arguments = paid(train, ledger)
-    killed_at(KILLS["at a step"], arguments, run)
-    result = run(*arguments, "--force")
+    killed_at(KILLS["at a step"], arguments)
+    result = run_command(*arguments, "--force")
     assert "cannot pay" in result.stderr
     assert "discards it" not in result.stderr
     done(*arguments, "--force", "--resume")
     check_paid_once(ledger)
 
 
-def test_a_fit_that_is_given_up_is_named(train, tmp_path, run):
+def test_a_fit_that_is_given_up_is_named(train, tmp_path):
     ample = tmp_path / "team.ledger"
     new_ledger(ample, 10.0, 1e-5)
     arguments = paid(train, ample)
-    killed_at(KILLS["at a step"], arguments, run)
+    killed_at(KILLS["at a step"], arguments)
     told = done(*arguments, "--force").stderr
     assert "m.npz.checkpoint held an unfinished fit; --force discards it" in told
     assert states(ample) == ["reserved", "finished"]
     assert names(ample.parent) == ["m.npz", "team.ledger"]
 
 
-def test_what_is_refused_before_the_charge_leaves_nothing(train, ledger, run, monkeypatch):
+def test_what_is_refused_before_the_charge_leaves_nothing(train, ledger, monkeypatch):
     """Another fit takes the last of the budget while the records are read."""
 
     def late(path, dataset, charge, **options):
@@ -275,5 +275,5 @@ def test_what_is_refused_before_the_charge_leaves_nothing(train, ledger, run, mo
         return original(path, dataset, charge, **options)
 
     original = replaced(monkeypatch, RESERVE, late)
-    refused(run(*paid(train, ledger)), "cannot pay")
+    refused(run_command(*paid(train, ledger)), "cannot pay")
     assert names(ledger.parent) == ["team.ledger"]

@@ -4,18 +4,13 @@ import csv
 
 import numpy as np
 import pytest
+from scipy.sparse import save_npz
+from sklearn.datasets import load_svmlight_file
 
 import dplasso
 from cli.conftest import charged_to, done, found, said
 
 FAST = ("--epsilon", 1)
-
-
-@pytest.fixture
-def last_year(train, tmp_path):
-    path = tmp_path / "last-year.npz"
-    done("fit", train, "--epsilon", 3, "--model", path)
-    return path
 
 
 @pytest.fixture
@@ -25,15 +20,14 @@ def weights(tmp_path):
     return path
 
 
-def test_a_model_of_last_year(train, last_year, tmp_path):
-    model = tmp_path / "m.npz"
+def test_a_model_of_last_year(train, tmp_path):
+    last_year, model = tmp_path / "last-year.npz", tmp_path / "m.npz"
+    done("fit", train, "--epsilon", 3, "--model", last_year)
     report = found("fit", train, *FAST, "--prior", last_year, "--model", model)
     told = "a model of dplasso at epsilon 3, delta 1e-06, all 30 columns in their order (digest "
     assert report["privacy"]["prior"].startswith(told)
-    first, second = dplasso.load(last_year), dplasso.load(model)
-    np.testing.assert_array_equal(second.model_.prior.weights, first.coef_)
     np.testing.assert_array_equal(
-        second.model_.prior.standard_error, np.full((1, 30), first.coef_standard_error_)
+        dplasso.load(model).model_.prior.weights, dplasso.load(last_year).coef_
     )
     text = said("fit", train, *FAST, "--prior", last_year, "--explain")
     assert f"starts from {told}" in text
@@ -48,12 +42,8 @@ def test_a_table_of_weights_by_number(train, weights, tmp_path):
     assert held.weights[0, :3].tolist() == [4.0, -4.0, 0.0]
     assert held.standard_error is None
     shown = said("show", model)
-    for words in (
-        "30 corrections to the public model",
-        "starts from a table of weights",
-        "correction",
-    ):
-        assert words in shown
+    assert "30 corrections to the public model" in shown
+    assert "starts from a table of weights" in shown
     document = found("show", model)
     assert document["facts"]["starts from"] == held.description
     assert document["intercept"] == pytest.approx(dplasso.load(model).intercept_[0])
@@ -61,13 +51,6 @@ def test_a_table_of_weights_by_number(train, weights, tmp_path):
     page = (tmp_path / "r.html").read_text()
     assert "the people behind it are not protected by this fit" in page
     assert "corrected by" in page
-
-
-def test_the_lasso_lists_its_corrections(train, weights):
-    text = said(
-        "fit", train, "--epsilon", 5, "--method", "lasso", "--max-weights", 4, "--prior", weights
-    )
-    assert "4 corrections to the public model after 128 gradients" in text
 
 
 def test_a_table_s_columns_go_by_name(tmp_path):
@@ -114,21 +97,16 @@ def test_the_ledger_says_what_a_fit_started_from(train, weights, tmp_path):
     )
 
 
-@pytest.fixture
-def fewer(train, tmp_path):
-    """Rows that have no label that means anything."""
+def test_the_model_says_what_public_rows_it_used(train, tmp_path):
+    """They need no labels, or none that mean anything."""
+    fewer, without, model = (tmp_path / name for name in ("p.svm", "p.npz", "m.npz"))
     lines = train.read_text().splitlines()[:60]
-    path = tmp_path / "public.svm"
-    path.write_text("\n".join("7 " + line.split(" ", 1)[1] for line in lines) + "\n")
-    return path
-
-
-def test_the_model_says_what_rows_it_used(train, fewer, tmp_path):
-    model = tmp_path / "m.npz"
-    report = found("fit", train, *FAST, "--public-rows", fewer, "--model", model)
+    fewer.write_text("\n".join("7 " + line.split(" ", 1)[1] for line in lines) + "\n")
+    save_npz(without, load_svmlight_file(fewer, n_features=30)[0])
     told = "60 public rows without labels (digest "
-    assert report["privacy"]["public_rows"].startswith(told)
-    assert dplasso.load(model).privacy_.public_rows.startswith(told)
+    for rows in (fewer, without):
+        report = found("fit", train, *FAST, "--public-rows", rows, "--model", model, "--force")
+        assert report["privacy"]["public_rows"].startswith(told)
     assert told in said("show", model)
     text = said("fit", train, *FAST, "--public-rows", fewer, "--explain")
     assert f"public rows {told}" in text

@@ -14,7 +14,6 @@ from cli.conftest import charged_to, new_ledger, refused, run_command
 
 ROWS = {
     "number.svm": "+1 1:1\n-1 2:x\n",
-    "label.svm": "+1 1:1\nmany 2:1\n",
     "nan.svm": "+1 1:1\n-1 2:nan\n",
     "empty.svm": "",
     "one.svm": "+1 1:1\n+1 2:1\n",
@@ -34,7 +33,6 @@ ROWS = {
     "far.csv": "name,weight\n30,1\n",
     "taken": "older",
     "foreign.npz": "not a model",
-    "none.npz": "",
 }
 
 FIT, GOOD = "fit none.svm --epsilon 1", "fit part-1.svm --epsilon 1"
@@ -43,45 +41,30 @@ PAID = f"{FIT} --model m.npz --ledger team.ledger"
 # hold values that are tried one by one.
 TABLE = """
 fit number.svm --epsilon 1 --model m.npz => number.svm | line 2
-fit label.svm --epsilon 1 => line 2 | label
 fit nan.svm --epsilon 1 => line 2 | entry 1 | NaN
 fit empty.svm --epsilon 1 => empty.svm
 fit nan.npz --labels y.npy --epsilon 1 --binarize => nan.npz
-fit inf.npz --labels y.npy --epsilon 1 --binarize => inf.npz
 fit two.svm --epsilon 1 --classes no,yes => no,yes | numbers
 
 fit none.svm --epsilon -1 => error: --epsilon
 FIT --delta nan => error: --delta
-PAPER --l1-radius inf => error: --l1-radius
 PAPER --n-iter -5 => error: --n-iter
 2 PAPER --n-iter nan => --n-iter
-FIT --method logistic --max-weights 0 => --max-weights must be none or a whole number >= 1
-FIT --method lasso --feature-bound 0 => error: --feature-bound
 FIT --prior many.csv => many.csv, line 2: 'many' is not a number
 FIT --prior gone.npz => gone.npz
 GOOD --prior age.csv --model age.csv --force => age.csv
 PAPER --public-rows two.svm => --public-rows cannot be combined with --method frank-wolfe
 FIT --neighbors both => error: --neighbors
-PAPER --mechanism laplace => error: --mechanism
-PAPER --solver fast => error: --solver
-PAPER --selector best => error: --selector
 PAPER --drift-tol {-1|little} => error: --drift-tol
-PAPER --n-records 0 => error: --n-records must be
 FIT --method ridge => --method must be one of logistic, linear, lasso, frank-wolfe, got 'ridge'
 FIT --n-iter 3 => --n-iter cannot be combined with --method logistic, only with --method frank-wolfe
 FIT --method lasso --row-norm unit => --row-norm cannot be combined with --method lasso
-FIT --method logistic --l1-radius 3 => --l1-radius cannot be combined with --method logistic
-FIT --method logistic --feature-bound 1 => --feature-bound cannot be combined with --method logistic
-FIT --method logistic --mechanism paper => --mechanism cannot be combined with --method logistic
-FIT --method logistic --drift-tol 0 => --drift-tol cannot be combined with --method logistic
 2 FIT --method logistic --max-weights {1.5|many} => --max-weights
 FIT --infer all => --infer needs --row-norm to be a number
 FIT --infer all --row-norm 2 --infer-share 1 => the share of --infer must be a number above 0
 FIT --row-norm 2 --infer-share 0.3 => give --infer too
 FIT --method lasso --infer all => --infer cannot be combined with --method lasso
 FIT --method logistic --row-norm long => --row-norm must be 'unit' or a number > 0
-PAPER --residual-bound 2 => --residual-bound must be
-FIT --method logistic --rows-per-person 0 => --rows-per-person must be
 fit numbers.svm --epsilon 1 --method logistic => the labels are numbers with fractions
 FIT --method linear => --target-bounds is missing
 FIT --target-bounds 0,9 --method logistic => predicts classes | use linear or lasso
@@ -96,7 +79,6 @@ convert part-1.svm s.store --person-column p => does not say which person each r
 2 fit part-1.svm => Missing option
 2 fit part-1.svm --epsilon {much|1,0} => --epsilon | is not a number; write it with a decimal
 2 GOOD --classes {1|1,1} => --classes 1 | name two or more different labels
-2 GOOD --l1-radius wide => --l1-radius | is not a number
 2 GOOD --features 0 => --features
 2 GOOD --seed -1 => --seed
 2 train part-1.svm => No such command
@@ -130,8 +112,6 @@ evaluate model.npz strange.svm => strange.svm | not one of the declared classes 
 evaluate model.npz part-1.svm --metric auc => needs --epsilon
 
 {predict|evaluate} short.npz part-1.svm => short.npz
-{predict|evaluate} flipped.npz part-1.svm => flipped.npz
-predict none.npz part-1.svm => none.npz
 {predict|evaluate} foreign.npz part-1.svm => foreign.npz
 predict gone.npz part-1.svm => gone.npz
 show gone.npz => No such file
@@ -148,7 +128,6 @@ plan --epsilon 1 --rows 300 --columns 5 --infer --power 1.5 => --power must be b
 2 plan --epsilon 1 --rows 300 --effect 1 => give --infer too
 budget --epsilon 1 --method ridge => --method must be one of logistic, linear, lasso
 budget --epsilon 1 --method linear --n-classes 3 => --n-classes cannot be combined with
-budget --epsilon 1 --method logistic --feature-bound 2 => --feature-bound cannot be combined with
 demo --epsilon 0 --out new => --epsilon
 demo --out {taken|taken/below} => taken
 
@@ -161,7 +140,6 @@ audit --runs 3 => --runs must be at least
 audit --false-alarm 2 => --false-alarm must
 audit --method exact => --method must be one of frank-wolfe, lasso
 audit --method logistic --solver standard => --solver is not for --method logistic
-audit --method logistic --epsilon inf => nothing to audit
 
 PAID --seed 1 => --seed | not private
 PAID --method frank-wolfe --mechanism paper => --mechanism paper | not private
@@ -174,8 +152,6 @@ FIT --model m.npz --ledger gone => there is no ledger | gone
 FIT --model m.npz --ledger taken => is not a dplasso ledger | taken
 ledger {show|plan} gone => there is no ledger | gone
 ledger {show|plan} taken => is not a dplasso ledger | taken
-ledger name gone x => there is no ledger | gone
-ledger name taken x => is not a dplasso ledger | taken
 ledger name team.ledger other => a name cannot be changed
 ledger init team.ledger --epsilon 9 --delta 1e-5 => exists already
 ledger init l --epsilon {inf|0} --delta 1e-5 => --epsilon
@@ -187,13 +163,11 @@ ledger init l --epsilon 3 --delta 1e-5 --rows-per-person 0 => --rows-per-person 
 ledger spend team.ledger --epsilon inf => not private
 ledger spend team.ledger --epsilon 9 => cannot pay
 ledger spend team.ledger --epsilon 1 --purpose ' ' => --purpose
-ledger spend team.ledger --epsilon 1 --method ridge => --method must be one of
 
 convert part-1.svm train.store => replace it with --force
 convert number.svm s => line 2
 convert nan.npz --labels y.npy s --binarize => entry 2 is not a finite number
 2 convert part-1.svm s --memory=2 => is too little
-2 convert part-1.svm s --memory=lots => is not an amount of memory
 2 convert part-1.svm s {--memory=-2GB|--memory=} => is not an amount of memory
 2 convert part-1.svm s --memory=63MiB => too little
 data info gone => no such store
@@ -264,9 +238,7 @@ def world(train, model, stores, tmp_path_factory):
     whole = model.read_bytes()
     (folder / "model.npz").write_bytes(whole)
     (folder / "short.npz").write_bytes(whole[: len(whole) // 2])
-    (folder / "flipped.npz").write_bytes(whole[:500] + bytes([whole[500] ^ 1]) + whole[501:])
-    for name, value in {"nan.npz": np.nan, "inf.npz": -np.inf}.items():
-        save_npz(folder / name, csr_array(np.array([[1.0, 0.0], [2.0, value]])))
+    save_npz(folder / "nan.npz", csr_array(np.array([[1.0, 0.0], [2.0, np.nan]])))
     np.save(folder / "y.npy", np.array([0, 1]))
     pq.write_table(pa.table({"city": ["Rome", "Oslo"], "y": [1, 0]}), folder / "t.parquet")
     (folder / "folder").mkdir()
@@ -282,10 +254,14 @@ def contents(folder):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_refused_before_training(case, world, no_training, run, monkeypatch):
+def test_refused_before_training(case, world, monkeypatch):
+    def train(*_, **__):
+        raise AssertionError("training started")
+
+    monkeypatch.setattr("dplasso.cli.training.fit_estimator", train)
     monkeypatch.chdir(world)
     before, (arguments, words) = contents(world), split(case)
-    refused(run(*arguments), *words, code=2 if case.startswith("2 ") else 1)
+    refused(run_command(*arguments), *words, code=2 if case.startswith("2 ") else 1)
     assert contents(world) == before
     assert charged_to(world / "team.ledger") == []
 
@@ -302,8 +278,8 @@ def test_refused_before_training(case, world, no_training, run, monkeypatch):
         "fit stores stores --epsilon 1 --cluster threads => is given twice",
     ],
 )
-def test_refused_by_the_fit(case, world, run, monkeypatch):
+def test_refused_by_the_fit(case, world, monkeypatch):
     monkeypatch.chdir(world)
     before, (arguments, words) = contents(world), split(case)
-    refused(run(*arguments), *words)
+    refused(run_command(*arguments), *words)
     assert contents(world) == before

@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_svmlight_file
 
 import dplasso
-from cli.conftest import done, found, refused
+from cli.conftest import done, found, refused, run_command
 from dplasso import PublicEncoder, open_store
 
 
@@ -45,7 +45,7 @@ def model(visits, schema, tmp_path_factory):
     return path
 
 
-def test_a_draft_is_json_and_says_that_it_is_not_private(run, visits, tmp_path):
+def test_a_draft_is_json_and_says_that_it_is_not_private(visits, tmp_path):
     result = done("schema", "draft", visits, "--label-column", "back")
     draft = json.loads(result.stdout)
     assert draft["label"] == "back"
@@ -70,7 +70,7 @@ def test_raw_rows_are_predicted(visits, schema, model, tmp_path):
         assert dplasso.load(model).predict(X).tolist() == first.stdout.split()
 
 
-def test_stores_know_their_schema(run, visits, schema, model, tmp_path):
+def test_stores_know_their_schema(visits, schema, model, tmp_path):
     store, other = tmp_path / "visits.store", tmp_path / "other.store"
     done("convert", visits, store, "--schema", schema)
     assert open_store(store).shape == (900, 11 + 5 + 11 * 5)
@@ -80,10 +80,12 @@ def test_stores_know_their_schema(run, visits, schema, model, tmp_path):
     hashed = {"kind": "hashed", "columns": ["ward"], "bits": 4}
     (tmp_path / "h.json").write_text(json.dumps({"label": "back", "parts": [hashed]}))
     done("convert", visits, other, "--schema", tmp_path / "h.json")
-    refused(run("predict", model, other), "was encoded by a different schema than the model's")
+    refused(
+        run_command("predict", model, other), "was encoded by a different schema than the model's"
+    )
 
 
-def test_what_does_not_fit_is_refused_in_one_sentence(run, train, visits, schema, model, tmp_path):
+def test_what_does_not_fit_is_refused_in_one_sentence(train, visits, schema, model, tmp_path):
     other = tmp_path / "other.json"
     other.write_text(schema.read_text().replace("heart", "brain"))
     numbered = tmp_path / "numbered.npz"
@@ -95,16 +97,12 @@ def test_what_does_not_fit_is_refused_in_one_sentence(run, train, visits, schema
         (("predict", model, visits, "--binarize"), "trained without --binarize; leave it out"),
         (("predict", numbered, visits), "was trained on numbered columns, and"),
         (fit, "dplasso schema draft"),
-        (("fit", train, "--epsilon", "1", "--schema", schema), "is not a table"),
-        ((*fit, "--schema", train), "not a JSON file"),
         ((*fit, "--schema", schema, "--label-column", "age"), "cannot be both label and feature"),
     ):
-        refused(run(*arguments), words)
-    strange = run("convert", train, tmp_path / "s", "--schema", schema)
-    refused(strange, "--schema is for tables", code=2)
+        refused(run_command(*arguments), words)
 
 
-def test_a_model_made_binary_makes_new_rows_binary(run, train, held_out, tmp_path):
+def test_a_model_made_binary_makes_new_rows_binary(train, held_out, tmp_path):
     """The log-loss of a model evaluated as it was not trained went from .387 to .662."""
     model = tmp_path / "m.npz"
     done("fit", train, "--epsilon", "50", "--binarize", "--model", model)
@@ -112,7 +110,7 @@ def test_a_model_made_binary_makes_new_rows_binary(run, train, held_out, tmp_pat
     assert scores == found("evaluate", model, held_out, "--binarize")
     done("convert", held_out, tmp_path / "raw.store", "--features", "30")
     done("convert", held_out, tmp_path / "ones.store", "--features", "30", "--binarize")
-    raw = run("predict", model, tmp_path / "raw.store")
+    raw = run_command("predict", model, tmp_path / "raw.store")
     refused(raw, "trained on values replaced by 1 (--binarize)")
     assert found("evaluate", model, tmp_path / "ones.store") == scores
 
@@ -150,7 +148,7 @@ def drafted(table, tmp_path):
     return path
 
 
-def test_a_draft_says_how_it_read_and_what_it_guessed(run, table):
+def test_a_draft_says_how_it_read_and_what_it_guessed(table):
     result = done("schema", "draft", table)
     lines = result.stderr.splitlines()
     assert lines[0].startswith("bank.csv: semicolons between fields, decimal comma, UTF-8")
@@ -166,7 +164,7 @@ def test_a_draft_says_how_it_read_and_what_it_guessed(run, table):
     assert {income["low"], income["high"]} <= {0, *(d * 10**k for d in (1, 2, 5) for k in range(7))}
     assert all("about" in part for part in parts)
     assert result.stdout.endswith(' "confirmed": false\n}\n')
-    refused_here = run("schema", "draft", table, "--delimiter", "tab")
+    refused_here = run_command("schema", "draft", table, "--delimiter", "tab")
     assert "no column looks like the label" in refused_here.stderr
     assert "no column of numbers, text, dates or bools" in refused_here.stderr
 

@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
 
 import dplasso
-from cli.conftest import done, found, refused, said
+from cli.conftest import done, found, refused, run_command, said
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_classes(rows, tmp_path, options):
     assert ("(8 by chance)" in text) == ("--features" in options)
 
 
-def test_private_scores_of_classes(run, rows, tmp_path):
+def test_private_scores_of_classes(rows, tmp_path):
     train, path = rows("train.svm", "classes"), tmp_path / "model.npz"
     found("fit", train, "--epsilon", "20", "--method", "logistic", "--model", path)
     score = ("evaluate", path, train, "--epsilon", "20")
@@ -74,10 +74,10 @@ def test_private_scores_of_classes(run, rows, tmp_path):
     assert [one["label"] for one in report["by_class"]] == [1.0, 2.0, 3.0]
     assert report["low"] <= report["value"] <= report["high"]
     assert "f1_weighted" in said(*score, "--metric", "f1_weighted")
-    refused(run(*score, "--metric", "mae"), "is for numbers, but this model predicts")
+    refused(run_command(*score, "--metric", "mae"), "is for numbers, but this model predicts")
 
 
-def test_a_model_of_many_labels_predicts_and_is_scored_in_python(run, rows, tmp_path):
+def test_a_model_of_many_labels_predicts_and_is_scored_in_python(rows, tmp_path):
     data, path = rows("rows.svm", "classes"), tmp_path / "model.npz"
     X = csr_array(load_svmlight_file(str(data))[0])
     Y = (np.asarray(X[:, :2].todense()) > 0).astype(int)
@@ -90,7 +90,7 @@ def test_a_model_of_many_labels_predicts_and_is_scored_in_python(run, rows, tmp_
     given = np.array([line.split() for line in numbers], dtype=float)
     np.testing.assert_allclose(given, model.predict_proba(X), rtol=1e-6)
     for options in (), ("--epsilon", "1"):
-        result = run("evaluate", path, data, *options)
+        result = run_command("evaluate", path, data, *options)
         assert result.exit_code == 1
         assert "predicts 2 labels of each row: score it in Python" in " ".join(
             result.stderr.split()
@@ -99,7 +99,7 @@ def test_a_model_of_many_labels_predicts_and_is_scored_in_python(run, rows, tmp_
 
 
 @pytest.mark.parametrize("method", ["lasso", "linear"])
-def test_numbers(run, rows, tmp_path, method):
+def test_numbers(rows, tmp_path, method):
     train, test = rows("train.svm", "numbers"), rows("test.svm", "numbers")
     path, options = tmp_path / "model.npz", ("--method", method, "--target-bounds=-5,25")
     fit = ("fit", train, "--epsilon", "5", *options, "--seed", "1", "--test", test)
@@ -117,4 +117,6 @@ def test_numbers(run, rows, tmp_path, method):
     assert predicted.size == 300
     assert np.all(np.abs(predicted - 10.0) <= 15.0)
     assert "R^2" in said(*fit)
-    refused(run("predict", path, test, "--proba"), "predicts numbers, not probabilities", code=2)
+    refused(
+        run_command("predict", path, test, "--proba"), "predicts numbers, not probabilities", code=2
+    )
