@@ -24,7 +24,7 @@ from dplasso.runtime.threads import Threads, even_parts
 # each chunk passes through all columns. With few columns, chunks are small enough for the nearest
 # cache.
 _FEW_COLUMNS, _FEW_ROWS, _MANY_ROWS = 2**17, (2**12, 2**16), (2**16, 2**19)
-# The most entries of a chunk; the thread that lays it out copies them.
+# The most entries of a chunk; a thread that lays it out may copy as many, those of a tile.
 _MOST_ENTRIES = 2**24
 # Bits of the row and of the column of an entry in its tile.
 ROW_BITS, COLUMN_BITS = 19, 13
@@ -176,44 +176,51 @@ def _fill_many(rows: Compressed, tiles: Tiles, r: int, begin: int, end: int) -> 
     bounds[0] = begin
     count_blocks(columns, tiles.block_bits, 0, columns.size, bounds[1:])
     np.cumsum(bounds, out=bounds)
-    dealt, entries = np.empty(end - begin, np.uint32), np.empty_like(rows.values[begin:end])
-    _deal(rows, columns, tiles, r, dealt, entries)
-    _sort(dealt, entries, tiles, r)
+    _deal(rows, columns, tiles, r)
+    largest = int(np.diff(bounds).max(initial=0))
+    spare = np.empty(largest, np.uint32), np.empty_like(rows.values[:largest])
+    _sort(*spare, tiles, r)
 
 
 @kernel
-def _deal(rows, columns, tiles, r, dealt, entries):
+def _deal(rows, columns, tiles, r):
     """Distribute the entries of a chunk to its tiles, row by row."""
     first, bits = tiles.row_edges[r], np.uint64(tiles.block_bits)
     within = (np.uint64(1) << bits) - np.uint64(1)
     begin = np.uint64(rows.indptr[first])
-    position = tiles.bounds[r, :-1] - np.int64(begin)
+    position = tiles.bounds[r, :-1].copy()
     for i in range(first, tiles.row_edges[r + 1]):
         for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
             j = np.uint64(columns[p - begin])
             b = j >> bits
             place = np.uint64(position[b])
             position[b] += 1
-            dealt[place] = (np.uint32(j & within) << _ROW_SHIFT) | np.uint32(i - first)
+            tiles.places[place] = (np.uint32(j & within) << _ROW_SHIFT) | np.uint32(i - first)
             if rows.values.size:
-                entries[place] = rows.values[p]
+                tiles.values[place] = rows.values[p]
 
 
 @kernel
 def _sort(dealt, entries, tiles, r):
-    """Sort the tiles of a chunk by column, keeping the order of rows."""
+    """Sort the tiles of a chunk by column, keeping the order of rows.
+
+    `dealt`, `entries`: room for a copy of the largest tile.
+    """
     bounds, width = tiles.bounds[r], np.uint64(1) << np.uint64(tiles.block_bits)
     position = np.zeros(width + np.uint64(1), dtype=np.int64)
     for b in range(bounds.size - 1):
         for k in range(position.size):
             position[k] = 0
-        begin, end = np.uint64(bounds[b] - bounds[0]), np.uint64(bounds[b + 1] - bounds[0])
-        for p in range(begin, end):
+        begin, size = np.uint64(bounds[b]), np.uint64(bounds[b + 1] - bounds[b])
+        for p in range(size):
+            dealt[p] = tiles.places[begin + p]
             position[column_of(dealt[p]) + np.uint64(1)] += 1
+            if entries.size:
+                entries[p] = tiles.values[begin + p]
         position[0] = bounds[b]
         for k in range(width):
             position[k + np.uint64(1)] += position[k]
-        for p in range(begin, end):
+        for p in range(size):
             k = column_of(dealt[p])
             place = np.uint64(position[k])
             position[k] += 1
