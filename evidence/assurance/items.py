@@ -25,7 +25,7 @@ _OWN_QUICK = (
     *(f"tests/evidence/assurance/test_{name}.py" for name in ("draw_error", "random_words")),
     *(f"tests/evidence/assurance/test_{name}.py" for name in ("refusals", "report", "streams")),
     *("tests/evidence/test_cells.py", "tests/evidence/test_datasets.py"),
-    *("tests/evidence/twins", "tests/evidence/paper/test_page.py"),
+    *("tests/evidence/test_twins.py", "tests/evidence/paper/test_page.py"),
 )
 _PROCESSES = (*PYTEST, "tests/ledger/test_processes.py")
 _ROUND_TRIPS = ("tests/encoding/round_trips.py",)

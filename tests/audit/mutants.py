@@ -7,7 +7,6 @@ import numpy as np
 from evidence.audit.exact import SolverTarget
 from evidence.audit.solver import mechanism_of, solver_target
 
-from dplasso.audit import AuditSettings
 from dplasso.privacy.randomness import random_stream, stream_from_key
 
 
@@ -97,7 +96,3 @@ def byte_as_seed(settings):
 def true_sign(settings):
     """The published step: the coordinate with noise, its sign without."""
     return solver_target(replace(settings, mechanism="paper"), new_stream=seeded())
-
-
-def settings(**changes):
-    return replace(AuditSettings(), **changes)

@@ -9,8 +9,9 @@ from evidence.audit.one_run import audit_one_run, guess
 from evidence.audit.solver import solver_target
 
 from audit import mutants
-from audit.mutants import Steps, settings
+from audit.mutants import Steps
 from dplasso.audit import (
+    AuditSettings,
     Claim,
     Target,
     audit_canary,
@@ -74,19 +75,19 @@ def test_it_finds_nearly_all_of_what_is_lost():
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 def test_the_default_keeps_its_claim(neighbors):
-    chosen = settings(neighbors=neighbors)
-    assert not audit_canary(solver_target(chosen), 250, ALARM).violated
-    assert not audit_canary_step(solver_target(replace(chosen, n_iter=2)), 500, ALARM).violated
-    assert not audit_repeats(solver_target(replace(chosen, n_iter=12)), 100, ALARM).violated
-    public = audit_canary(estimator_target(chosen), 100, ALARM)
+    chosen = AuditSettings(neighbors=neighbors)
+    assert not audit_canary(solver_target(chosen), 100, ALARM).violated
+    assert not audit_canary_step(solver_target(replace(chosen, n_iter=2)), 200, ALARM).violated
+    assert not audit_repeats(solver_target(replace(chosen, n_iter=12)), 50, ALARM).violated
+    public = audit_canary(estimator_target(chosen), 50, ALARM)
     assert not public.violated
-    assert public.figures["trials"] == [50, 50]
+    assert public.figures["trials"] == [25, 25]
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 class TestTheTrueSign:
     def test_whole_fits(self, neighbors):
-        target = mutants.true_sign(settings(epsilon=0.1, neighbors=neighbors))
+        target = mutants.true_sign(AuditSettings(epsilon=0.1, neighbors=neighbors))
         finding = audit_canary(target, 1000, ALARM)
         assert finding.violated
         assert finding.audited > 3
@@ -97,32 +98,32 @@ class TestTheTrueSign:
 
 class TestMutants:
     def test_a_dropped_factor_of_two_is_caught(self):
-        target = mutants.factor_two_dropped(settings(epsilon=3.0, n_iter=2))
+        target = mutants.factor_two_dropped(AuditSettings(epsilon=3.0, n_iter=2))
         finding = audit_canary_step(target, 1200, ALARM)
         assert finding.violated
         assert finding.about == "step"
         assert finding.audited > 1.1 * finding.claimed
 
     def test_reused_noise_is_caught(self):
-        finding = audit_repeats(mutants.noise_reused(settings(n_iter=12)), 20, ALARM)
+        finding = audit_repeats(mutants.noise_reused(AuditSettings(n_iter=12)), 20, ALARM)
         assert finding.violated
         assert finding.figures["distinct"] == 1
-        whole = audit_canary(mutants.noise_reused(settings()), 400, ALARM)
+        whole = audit_canary(mutants.noise_reused(AuditSettings()), 400, ALARM)
         assert whole.violated
 
     def test_an_8_bit_seed_is_caught(self):
         """400 draws of 256 seeds all differ with probability 0."""
-        finding = audit_repeats(mutants.byte_as_seed(settings(n_iter=12)), 400, ALARM)
+        finding = audit_repeats(mutants.byte_as_seed(AuditSettings(n_iter=12)), 400, ALARM)
         assert finding.violated
         assert 150 < finding.figures["distinct"] <= 256
-        whole = audit_canary(mutants.byte_as_seed(settings()), 1000, ALARM)
+        whole = audit_canary(mutants.byte_as_seed(AuditSettings()), 1000, ALARM)
         assert whole.violated
         assert whole.figures["score"] == "seen"
 
 
 def test_too_few_steps_cannot_tell_releases_apart():
     with pytest.raises(ValueError, match="take more"):
-        audit_repeats(solver_target(settings(n_iter=2)), 1000, ALARM)
+        audit_repeats(solver_target(AuditSettings(n_iter=2)), 1000, ALARM)
 
 
 def coin_by_coin(epsilon, seed, m):
@@ -158,7 +159,7 @@ def test_it_finds_most_of_what_is_lost():
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 def test_one_fit_of_the_default_and_of_the_true_sign(neighbors):
-    chosen = settings(neighbors=neighbors, n_iter=1200, epsilon=0.1)
+    chosen = AuditSettings(neighbors=neighbors, n_iter=1200, epsilon=0.1)
     sound = audit_one_run(estimator_target(chosen), 300, ALARM)
     assert not sound.violated
     broken = estimator_target(replace(chosen, mechanism="paper", delta=1e-9))

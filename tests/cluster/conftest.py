@@ -20,17 +20,9 @@ def fits(kills):
     """Return what fits on a cluster came to; they run in a process of their own, as users' do."""
     paths = os.pathsep.join(filter(None, ["tests", os.environ.get("PYTHONPATH")]))
     unset = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    strict = "-W", "error", "-W", "ignore:Caution:RuntimeWarning"
     done = subprocess.run(
-        [
-            sys.executable,
-            "-W",
-            "error",
-            "-W",
-            "ignore:Caution:RuntimeWarning",
-            "-m",
-            "tests.cluster.ray_fits",
-            str(kills),
-        ],
+        [sys.executable, *strict, "-m", "tests.cluster.ray_fits", str(kills)],
         env=unset | {"PYTHONPATH": paths},
         capture_output=True,
         text=True,

@@ -1,6 +1,6 @@
 """Fits on a Ray cluster of this machine, in a process of their own; prints what came of them.
 
-python -m tests.cluster.ray_fits [KILLS [SEED]]     50 kills, the default, measure costs as well
+python -m tests.cluster.ray_fits [KILLS [SEED]]     50 kills by default
 """
 
 import json
@@ -13,30 +13,24 @@ import sys
 import threading
 import time
 from collections import Counter
-from contextlib import closing, suppress
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from statistics import median
 
-import numpy as np
 import ray
 from ray.cluster_utils import Cluster
 
 from cluster.cases import MODELS, cut, records, released
-from dplasso.cluster import InProcessEngine, RayEngine
+from dplasso.cluster import RayEngine
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.ray_cluster import connect
 from dplasso.cluster.ray_engine import RayHandle
-from dplasso.cluster.worker import Partition
 from dplasso.fit import lasso
-from dplasso.fit.task import Binary
-from dplasso.frank_wolfe.round_part import RoundSteps
-from dplasso.losses.logistic import Logistic
 
 # Ray brings it along.
 psutil = import_module("psutil")
 LOCAL = RayEngine("local", restarts=200)
-MANY = 50
 STRANGER = """
 import sys
 from ray._raylet import GcsClient
@@ -60,29 +54,6 @@ def workers():
         # Those that were killed may still be listed.
         with suppress(psutil.Error):
             found += [one] if "RayWorker" in " ".join(one.cmdline()) else []
-    return found
-
-
-def costs():
-    """Measure what Ray takes: seconds to start two workers, a step, bytes of a worker."""
-    (Xs, ys), steps = cut(*records(), 2), 200
-    parts = [
-        Partition(f"p{n}", X=some, y=y) for n, (some, y) in enumerate(zip(Xs, ys, strict=True))
-    ]
-    found, empty = {}, RoundSteps(Logistic(0.5), 1.0, 60, steps, 0.5, 32)
-    for name, engine in (("here", InProcessEngine()), ("on ray", LOCAL)):
-        began, times = time.perf_counter(), []
-        with closing(Partitions(engine, parts)) as rows:
-            found[f"seconds to start {name}"] = time.perf_counter() - began
-            rows.tell("encode", Binary(np.arange(2)))
-            rows.begin("begin_vertices", empty)
-            for step in range(1, steps):
-                began = time.perf_counter()
-                rows.call("move", step, np.array([step % 60]), np.ones(1, dtype=np.int8))
-                times.append(time.perf_counter() - began)
-            if name == "on ray":
-                found["bytes of a worker"] = max(one.memory_full_info().uss for one in workers())
-        found[f"seconds a step {name}"] = median(times)
     return found
 
 
@@ -240,7 +211,7 @@ def report(kills, seed):
         "killed": lambda: killing(kills, random.Random(seed)),
         "machine": losing_a_machine,
     }
-    for name, part in ({"costs": costs} | parts if kills >= MANY else parts).items():
+    for name, part in parts.items():
         found[name] = part()
         print(name, found[name], file=sys.stderr, flush=True)
     return found
@@ -248,7 +219,7 @@ def report(kills, seed):
 
 if __name__ == "__main__":
     given = [int(number) for number in sys.argv[1:]]
-    came = report(*given, *(MANY, 1)[len(given) :])
+    came = report(*given, *(50, 1)[len(given) :])
     # It tells of lost processes until then.
     ray.shutdown()
     print(json.dumps(came))

@@ -23,7 +23,6 @@ from dplasso.runtime.threads import ONE_THREAD
 from frank_wolfe.cases import build, dense_rows, some_labels
 from frank_wolfe.reference import column_gradients
 
-finite = st.floats(allow_nan=False, allow_infinity=False)
 LIMIT = 2.0**32
 bounds = st.floats(1e-100, 1e100)
 
@@ -95,9 +94,6 @@ def test_one_record_moves_a_gradient_by_at_most_two_to_the_32(bound, residual_bo
     # |q| <= residual_bound and |x| <= bound; the kernel multiplies in this order.
     unit = gradient_unit(bound, residual_bound)
     assert round(residual_bound * unit * bound) == 2**CONTRIBUTION_BITS
-
-
-def test_the_sum_of_all_contributions_fits_64_bits():
     assert MAX_ROWS * 2**CONTRIBUTION_BITS < 2**63
 
 

@@ -4,6 +4,13 @@ import math
 
 import numpy as np
 import pytest
+from dp_accounting import (
+    ComposedDpEvent,
+    GaussianDpEvent,
+    NonPrivateDpEvent,
+    NoOpDpEvent,
+    ZCDpEvent,
+)
 from dp_accounting.rdp import RdpAccountant
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -75,22 +82,14 @@ def test_a_tenth_of_the_orders_finds_what_all_find():
 @example(epsilon=1e3, delta=1e-15, n_iter=2_000_000)
 @example(epsilon=1e3, delta=0.5, n_iter=1)
 def test_calibration_lands_on_the_private_side_within_one_percent(epsilon, delta, n_iter):
-    spent = epsilon_spent(calibrate_eps0(epsilon, delta, n_iter), n_iter, delta)
-    assert 0.99 * epsilon < spent <= epsilon
-
-
-@settings(deadline=None, max_examples=8)
-@given(epsilon=EPSILONS, delta=DELTAS, n_iter=STEPS)
-def test_calibration_wastes_nothing_the_finest_orders_would_give(epsilon, delta, n_iter):
     eps0 = calibrate_eps0(epsilon, delta, n_iter)
+    assert 0.99 * epsilon < epsilon_spent(eps0, n_iter, delta) <= epsilon
     # A step larger by 1 % must already break the promise by the best of a million orders.
     assert closed_form(1.01 * eps0, n_iter, delta) > epsilon
 
 
-@pytest.mark.parametrize("n_iter", [1, 2, 7, 50])
+@pytest.mark.parametrize("n_iter", [1, 50])
 def test_composed_steps_cost_what_listed_steps_cost(n_iter):
-    from dp_accounting import ComposedDpEvent, ZCDpEvent
-
     listed = ComposedDpEvent([ZCDpEvent(rho=rho_of_bounded_range(0.2))] * n_iter)
     reported = epsilon_spent(0.2, n_iter, 1e-6)
     assert reported == pytest.approx(epsilon_of(listed, 1e-6), rel=1e-12)
@@ -105,30 +104,25 @@ def test_a_step_is_one_eighth_of_its_square_zcdp():
     ("epsilon", "delta", "n_iter", "eps0"),
     [
         (0.1, 1e-06, 1000, "0x1.a41d42e88aa9cp-10"),
-        (1.0, 1e-06, 1, "0x1.c4003000ee4d8p-2"),
         (1.0, 1e-06, 4000, "0x1.c9648040b4842p-8"),
         (8.0, 1e-09, 400000, "0x1.f5cb35df0566ap-9"),
         (0.0001, 1e-15, 7, "0x1.8b2be7c7d101ep-17"),
         (1000.0, 0.5, 2, "0x1.edfd4dd395ac2p+5"),
-        (3.0, 1e-05, 100, "0x1.124d396b7fd20p-3"),
     ],
 )
 def test_released_numbers_do_not_change(epsilon, delta, n_iter, eps0):
     assert calibrate_eps0(epsilon, delta, n_iter) == float.fromhex(eps0)
 
 
-def gaussian(noise):
-    from dp_accounting import GaussianDpEvent
-
-    return lambda x: GaussianDpEvent(noise / x)
-
-
 @settings(deadline=None, max_examples=5)
 @given(epsilon=EPSILONS, delta=DELTAS, start=st.floats(-6, 6).map(lambda exponent: 10.0**exponent))
 def test_any_event_is_calibrated_from_anywhere(epsilon, delta, start):
-    x = calibrate(gaussian(2.0), epsilon, delta, start=start)
-    assert epsilon_of(gaussian(2.0)(x), delta) <= epsilon
-    assert epsilon_of(gaussian(2.0)(x * (1 + 1e-9)), delta) > epsilon
+    def event(x):
+        return GaussianDpEvent(2.0 / x)
+
+    x = calibrate(event, epsilon, delta, start=start)
+    assert epsilon_of(event(x), delta) <= epsilon
+    assert epsilon_of(event(x * (1 + 1e-9)), delta) > epsilon
 
 
 def test_a_start_that_vanishes_ends_all_the_same():
@@ -137,8 +131,6 @@ def test_a_start_that_vanishes_ends_all_the_same():
 
 
 def test_what_cannot_be_calibrated_is_refused():
-    from dp_accounting import NonPrivateDpEvent, NoOpDpEvent
-
     for event, words in ((NonPrivateDpEvent, "small enough"), (NoOpDpEvent, "too large")):
         with pytest.raises(ValueError, match=words):
             calibrate(lambda _, event=event: event(), 1.0, 1e-6)

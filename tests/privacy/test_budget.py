@@ -136,11 +136,6 @@ def test_the_number_of_records_enters_no_cost():
     assert not [name for name in asked if "record" in name or "sample" in name]
 
 
-def test_the_figures_of_the_docs():
-    # 7 % less noise than by zCDP.
-    assert build().mu == pytest.approx(0.2367, abs=1e-4)
-
-
 @pytest.mark.parametrize(
     ("neighbors", "rows", "moved", "count", "by_class"),
     [
@@ -179,11 +174,6 @@ def test_rounding_of_contributions_is_kept_back_where_labels_alone_differ(epsilo
     assert budget.mu_of(1.0) > 0.95 * budget.mu
     whole = build(budget.draws, neighbors="replace-one", **known)
     assert whole.mu_of(1.0) == whole.mu == budget.mu
-
-
-def test_no_budget_is_too_small_for_the_rounding_of_contributions():
-    with pytest.raises(ValueError, match="too small to cover the rounding"):
-        build(Draws(gaussian=1e14), epsilon=1e-7, neighbors="label")
 
 
 def test_zcdp_covers_the_curve_and_the_rounding():
@@ -240,6 +230,8 @@ def test_where_rounding_would_cost_too_much_the_fit_is_refused():
         (GAUSSIAN, {"delta": 1e-53}, r"too small to cover the rounding of 3e\+05 random draws"),
         (Draws(gaussian=3e11), {"epsilon": 60.0, "delta": 1e-30}, "too small to cover"),
         (BOTH, {"delta": 1e-12}, "too small to cover the rounding"),
+        # Of contributions, where labels alone differ.
+        (Draws(gaussian=1e14), {"epsilon": 1e-7, "neighbors": "label"}, "too small to cover the"),
         (VERTICES, {"delta": 4e-10}, r"^delta must be above 4\.79e-10 for n_iter=1000"),
     ):
         with pytest.raises(ValueError, match=words):

@@ -22,7 +22,7 @@ from privacy.reference import as_fraction, chacha20_block, curve, rectangles, va
 
 # Chance that a right implementation fails one statistical test, were its seed drawn afresh.
 ALARM = 1e-6
-SCALES = (SMALLEST_SCALE, 1.37 * 2**27, 2.0**32, 1.999 * 2**38, LARGEST_SCALE)
+SCALES = (SMALLEST_SCALE, 1.37 * 2**32, LARGEST_SCALE)
 
 
 @pytest.fixture(autouse=True)
@@ -36,21 +36,13 @@ def buffers(count, seed=0):
     return word_buffers(stream_from_key(key.astype(np.uint32)), count)
 
 
-def widths(table):
-    return rectangles(table)[0]
-
-
-def edges(table):
-    return rectangles(table)[1]
-
-
 # --- The table, exactly --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_point_under_the_curve_lies_in_one_rectangle(scale):
     table = noise_table(scale)
-    heights, size = edges(table), widths(table)
+    size, heights = rectangles(table)
     assert len(size) == LAYERS
     assert size[0] >= TAIL * scale
     assert heights[-1] > 1
@@ -65,13 +57,13 @@ def test_every_point_under_the_curve_lies_in_one_rectangle(scale):
 @pytest.mark.parametrize("scale", SCALES)
 def test_what_is_taken_without_looking_is_under_the_curve(scale):
     table = noise_table(scale)
-    heights = edges(table)
+    widths, heights = rectangles(table)
     for layer, whole in enumerate(table.whole.tolist()):
-        assert 0 <= whole <= widths(table)[layer]
+        assert 0 <= whole <= widths[layer]
         if whole:
             assert as_fraction(curve(table, whole - 1)) >= heights[layer + 1]
     # And that is most of what comes.
-    taken = sum(w / s for w, s in zip(table.whole.tolist(), widths(table), strict=True))
+    taken = sum(w / s for w, s in zip(table.whole.tolist(), widths, strict=True))
     assert taken / LAYERS > 0.95
 
 
@@ -151,7 +143,7 @@ def test_words_give_the_variates_of_the_reference(scale):
     start = rng.integers(-(2**40), 2**40, words.size)
     drawn, buffer = start.copy(), fed(further)
     assert add_noise(table, buffer, words, drawn, 0.0, NONE_LEFT) == 0
-    rest, heights = iter(further.tolist()), edges(table)
+    rest, (_, heights) = iter(further.tolist()), rectangles(table)
     expected = [variate(table, heights, word, rest) for word in words.tolist()]
     assert (drawn - start).tolist() == expected
     assert len(list(rest)) == further.size - int(buffer.position[0])
@@ -210,7 +202,7 @@ WRONG = {
         scale=0.99 * t.scale
     ),
     "1 % taken too much without looking": lambda t: t._replace(
-        whole=np.minimum(t.whole * 1.01, widths(t)).astype(np.int64)
+        whole=np.minimum(t.whole * 1.01, rectangles(t)[0]).astype(np.int64)
     ),
     "heights of the next layer": lambda t: t._replace(heights=np.append(t.heights[1:], 1.1)),
 }
@@ -240,12 +232,12 @@ def test_forcing_open_comparisons_changes_no_distribution(monkeypatch):
 
 def test_the_exact_decision_agrees_with_many_digits():
     table = noise_table(1.234 * 2**34)
-    heights = edges(table)
+    widths, heights = rectangles(table)
     rng = np.random.default_rng(0)
     decided = {True: 0, False: 0}
     for _ in range(60):
         layer = int(rng.integers(0, 255))
-        magnitude = int(rng.integers(int(table.whole[layer]), widths(table)[layer]))
+        magnitude = int(rng.integers(int(table.whole[layer]), widths[layer]))
         step = heights[layer + 1] - heights[layer]
         part = (as_fraction(curve(table, magnitude)) - heights[layer]) / step
         if not 0 < part < 1:
@@ -265,9 +257,8 @@ def test_the_exact_decision_agrees_with_many_digits():
 
 def test_words_that_do_not_settle_are_refused():
     table = noise_table(2.0**30)
-    layer = 100
-    magnitude = (int(table.whole[layer]) + widths(table)[layer]) // 2
-    heights = edges(table)
+    layer, (widths, heights) = 100, rectangles(table)
+    magnitude = (int(table.whole[layer]) + widths[layer]) // 2
     step = heights[layer + 1] - heights[layer]
     part = (as_fraction(curve(table, magnitude)) - heights[layer]) / step
     with pytest.raises(ValueError, match="do not settle"):

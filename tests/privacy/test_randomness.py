@@ -109,7 +109,7 @@ class TestChaCha20:
 
 
 class TestBelow:
-    @pytest.mark.parametrize("bound", [1, 2, 3, 10, 97])
+    @pytest.mark.parametrize("bound", [1, 3, 97])
     def test_is_uniform(self, bound):
         counts = np.bincount(many(below, random_stream(1), bound, count=100_000), minlength=bound)
         assert counts.size == bound
@@ -125,7 +125,7 @@ class TestBelow:
 
 
 class TestBernoulli:
-    @pytest.mark.parametrize("probability", [0.5, 0.1, 1e-3, 1 - 1e-3, 1 / 3])
+    @pytest.mark.parametrize("probability", [1e-3, 1 - 1e-3, 1 / 3])
     def test_frequency(self, probability):
         hits, count = sum(many(bernoulli, random_stream(4), probability, count=300_000)), 300_000
         tails = binom.cdf(hits, count, probability), binom.sf(hits - 1, count, probability)

@@ -35,31 +35,14 @@ def test_a_share_stays_within_its_limit_and_does_not_grow(value, limit):
 # the names below are of indices, pointers, counts and steps.
 ROOMS = ("gradient_descent", "frank_wolfe", "losses", "cluster")
 MODULES = ("tuning/metrics.py", "tuning/estimates.py", "tuning/scores.py", "privacy/release.py")
-INTEGERS = {
-    *("NOTHING_REPORTED", "X", "_ENTRIES", "_X", "_constant", "_plan", "_sign", "_vertex"),
-    *("amounts", "arange", "arrays", "begin", "blocks", "c", "calendar", "changed", "column"),
-    *("columns", "coordinates", "copy", "count", "count_due", "count_nonzero", "data"),
-    *("design", "diff", "done", "dtype", "due", "edges", "end", "ends", "first"),
-    *("fit_intercept", "given", "scale_exponents", "i", "indices", "indptr"),
-    *("initial", "inside", "int32", "int64", "intercept", "k", "kind", "last", "loss", "m", "max"),
-    *("n_columns", "n_coordinates", "n_features", "n_outputs", "n_rows", "noted", "np", "numbers"),
-    *("order", "p", "pointers", "row", "row_gradients", "rows", "searchsorted", "selector"),
-    *(
-        "self",
-        "shape",
-        "sign",
-        "size",
-        "sort",
-        "state",
-        "step",
-        "t",
-        "taken",
-        "transcript",
-        "units",
-    ),
-    *("shift", "until", "vertex", "within"),
-    *("b", "block_bits", "bounds", "levels", "places", "r", "row_edges", "tiles", "times"),
-}
+NAMES = """
+    NOTHING_REPORTED X _X _sign _vertex amounts begin blocks c calendar changed columns
+    count count_due data design diff due edges end first i indices indptr intercept k last
+    levels loss m max n_columns n_coordinates n_outputs n_rows noted np p places r row
+    row_edges rows scale_exponents selector self shape shift sign size state step t tiles
+    times transcript until vertex
+"""
+INTEGERS = {*NAMES.split()}
 # What is computed from floats and is no part of a statistic: numbers that are public or were
 # released, the bits of a double, what a file holds, and the step at which a row is looked at again,
 # which depends on its own margin (a NaN is none, as the line before compares it).
@@ -68,25 +51,18 @@ OTHERS = {
     "_POWER[i] + (k >> 8 << 52)",
     "bits - (exponent << 52)",
     # The bound on a share, in whole units; how many cores a machine has, and shares of them.
-    *("limit", "launch.count", "part", "resources.get('CPU', 0)"),
+    *("limit", "part", "resources.get('CPU', 0)"),
     # Whether an entry is there that is read ahead, which nobody needs.
     "rows.values[p] != 0",
-    # What a fit on partitions takes, and has taken: seconds, bytes and workers, for the curator.
-    *("getattr(arrays, 'nbytes', 0)", "seconds", "time.perf_counter() - began", "time.time()"),
-    *("math.log(workers, _FAN_IN)", "workers / (self.places or workers)"),
     # Loads, of released energies, and the numbers that loads are compared with.
     "np.rint(LARGEST_LOAD * np.exp2(np.arange(-9, 49) / 3.0))",
     "np.ceil(LARGEST_LOAD * np.minimum(1.0, parts))",
     "math.log2(noise_scale * unit / LARGEST_SCALE)",
     "min(guess, np.float64(n_steps))",
     "max(fewest, min(float(most), (1.0 + root) / (4.0 * memory)))",
-    "most",
     "min(LARGE_STEP_ENTRIES / mean, 2.0 ** 62)",
-    "numbers[0]",
-    "n_steps",
     # How often a column is halved: a place in a table, by its released energy.
     "np.searchsorted(edges, energies, side='right')",
-    "step * 2 ** 42",
     # How many records count at all.
     "np.count_nonzero(self.weights > 0.0)",
     # The number of a class, whose weight is looked up.

@@ -38,14 +38,6 @@ STATEMENTS = {
 }
 
 
-@pytest.fixture(params=STATEMENTS.values(), ids=STATEMENTS)
-def statement(request) -> PrivacyStatement:
-    return state(**request.param)
-
-
-# --- What is claimed ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_only_unseeded_noisy_runs_are_private_and_others_begin_with_the_bad_news(name):
     statement = state(**STATEMENTS[name])
@@ -92,9 +84,6 @@ def test_no_bound_without_the_exponential_mechanism():
     assert state(epsilon=math.inf).randomness == "none"
 
 
-# --- Plain words -------------------------------------------------------------------------------
-
-
 def test_text_of_a_private_run_says_everything():
     text = state().text()
     for words in (
@@ -134,46 +123,35 @@ def test_shown_figures_are_never_smaller_than_true_ones(value):
 
 
 def test_shown_figures():
-    values = {1.0: "1", 0.9999999999: "1", 0.1: "0.1", 0.30000000000000004: "0.3", 2.71801: "2.719"}
+    values = {1.0: "1", 0.9999999999: "1", 0.30000000000000004: "0.3", 2.71801: "2.719"}
     assert {value: shown(value) for value in values} == values
 
 
-# --- Round trip and damage ---------------------------------------------------------------------
-
-
-def test_round_trip(statement):
-    assert PrivacyStatement.from_dict(statement.to_dict()) == statement
-    assert PrivacyStatement.from_json(statement.to_json()) == statement
-    assert PrivacyStatement.from_json(statement.to_json(indent=None)) == statement
-    # Whole numbers in JSON are numbers.
-    values = statement.to_dict()
-    whole = {k: int(v) for k, v in values.items() if type(v) is float and v == int(v)}
-    assert PrivacyStatement.from_dict(values | whole) == statement
-
-
-def test_json_is_strict_and_complete(statement):
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_it_comes_back_from_strict_and_complete_json(name):
     def refuse(constant):
         raise AssertionError(constant)
 
+    statement = state(**STATEMENTS[name])
+    for text in (statement.to_json(), statement.to_json(indent=None)):
+        assert PrivacyStatement.from_json(text) == statement
     values = json.loads(statement.to_json(), parse_constant=refuse)
-    names = [field.name for field in dataclasses.fields(PrivacyStatement)]
-    assert sorted(values) == sorted(names)
-    assert [one["name"] for one in values["releases"]] == [one.name for one in statement.releases]
-    assert values["is_private"] == statement.is_private
-    assert (values["epsilon"] == "inf") == math.isinf(statement.epsilon)
+    assert values.keys() == {field.name for field in dataclasses.fields(PrivacyStatement)}
+    # Whole numbers in JSON are numbers.
+    values = statement.to_dict()
+    whole = {k: int(v) for k, v in values.items() if type(v) is float and math.isfinite(v)}
+    whole = {k: v for k, v in whole.items() if v == values[k]}
+    assert PrivacyStatement.from_dict(values | whole) == statement
 
 
-@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(PrivacyStatement)])
-def test_a_missing_entry_is_named(name):
-    values = state().to_dict()
-    del values[name]
-    with pytest.raises(ValueError, match=f"lacks {name}"):
-        PrivacyStatement.from_dict(values)
-
-
-def test_an_unknown_entry_is_named():
+def test_missing_and_unknown_entries_are_named():
+    values = STATE.to_dict()
+    for name in values:
+        others = {key: value for key, value in values.items() if key != name}
+        with pytest.raises(ValueError, match=f"lacks {name}"):
+            PrivacyStatement.from_dict(others)
     with pytest.raises(ValueError, match="unknown entries: loss"):
-        PrivacyStatement.from_dict(state().to_dict() | {"loss": 0.5})
+        PrivacyStatement.from_dict(values | {"loss": 0.5})
 
 
 WRONG_KINDS = {
@@ -199,20 +177,12 @@ WRONG_KINDS = {
 }
 
 
-@pytest.mark.parametrize(
-    "releases",
-    [
-        "count",
-        [{"name": "count"}],
-        [{"name": 1, "words": "", "numbers": {}}],
-        [{"name": "count", "words": "", "numbers": [1.0]}],
-        [{"name": "count", "words": "", "numbers": {"eps0": -1.0}}],
-        [{"name": "count", "words": "", "numbers": {"eps0": "many"}}],
-    ],
-)
-def test_releases_of_another_form_are_refused(releases):
-    with pytest.raises(ValueError, match="releases"):
-        PrivacyStatement.from_dict(state().to_dict() | {"releases": releases})
+def test_releases_of_another_form_are_refused():
+    count = {"name": "count", "words": "", "numbers": {}}
+    wrong = {"name": 1}, {"numbers": [1.0]}, {"numbers": {"eps0": -1.0}}, {"numbers": {"eps0": "1"}}
+    for releases in ("count", [{"name": "count"}], *([count | change] for change in wrong)):
+        with pytest.raises(ValueError, match="releases"):
+            PrivacyStatement.from_dict(STATE.to_dict() | {"releases": releases})
 
 
 @pytest.mark.parametrize("name", WRONG_KINDS)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import laplace
 
 from dplasso.privacy.randomness import random_stream, random_word
-from dplasso.selection.big_little import beyond, big_little_state, walk, weight_in_ticks
+from dplasso.selection.big_little import beyond, big_little_state, walk
 from dplasso.selection.bucket import (
     ARGMAX_BITS,
     ARGMAX_SHIFT,
@@ -21,7 +21,7 @@ from dplasso.selection.bucket import (
     upper_edge,
 )
 from dplasso.selection.contract import MOVES, POPS, TRIES, VARIATES, new_counters
-from dplasso.selection.fibonacci_heap import heap_state, pop, raise_key
+from dplasso.selection.fibonacci_heap import heap_state
 from dplasso.selection.log_weights import draw_sign
 from dplasso.selection.noisy_max import LaplaceState
 from selection.invariants import check, jump_walk
@@ -107,27 +107,23 @@ class TestWalk:
         assert chosen == jump_walk(ticks, words)
 
 
-def test_sums_do_not_drift_in_a_million_updates():
-    alpha = random_gradients(400, 2)
-    selector = big_little_state(400, EXPONENT, True)
-    fill(selector, alpha)
-    rng = np.random.default_rng(3)
-    for _ in range(20):
-        coordinates = rng.integers(0, 400, 50_000)
-        values = random_gradients(50_000, rng.integers(2**31), nats=rng.choice([0.1, 3, 20]))
-        change(selector, alpha, coordinates, values)
-        draw(selector, alpha, random_stream(4), 1)
-    check(selector, alpha)
-    sums = np.add.reduceat(selector.ticks, np.arange(0, 400, selector.size))
-    np.testing.assert_array_equal(selector.total, sums)
-    groups = np.split(np.arange(400), np.arange(selector.size, 400, selector.size))
-    for group, members in enumerate(groups):
-        reference = selector.reference[group]
-        weights = [weight_in_ticks(selector, abs(alpha[k]), reference) for k in members]
-        assert selector.total[group] == pytest.approx(sum(weights), rel=1e-9)
+def test_cascading_cuts_keep_degrees_logarithmic():
+    rng = np.random.default_rng(0)
+    alpha, heap = rng.integers(0, 10**6, 5000), heap_state(5000)
+    fill(heap, alpha)
+    draw(heap, alpha, random_stream(0), 1)
+    highest = 0
+    for _ in range(3000):
+        k = rng.integers(0, 5000, 3)
+        change(heap, alpha, k, alpha[k] + rng.integers(0, 10**6, 3))
+        draw(heap, alpha, random_stream(0), 1)
+        highest = max(highest, int(heap.degree.max()))
+    check(heap, alpha)
+    # Fibonacci: a degree d needs at least 1.618^d nodes.
+    assert highest <= np.log(5000) / np.log((1 + 5**0.5) / 2)
 
 
-@pytest.mark.parametrize("n_columns", [100, 10_000, 1_000_000])
+@pytest.mark.parametrize("n_columns", [100, 100_000])
 def test_variates_grow_like_the_logarithm(n_columns):
     alpha = random_gradients(n_columns, 5, nats=1.0)
     selector = big_little_state(n_columns, EXPONENT, True)
@@ -137,50 +133,9 @@ def test_variates_grow_like_the_logarithm(n_columns):
     assert 3 < selector.counters[VARIATES] / 300 < 5 + 1.2 * np.log(n_columns)
 
 
-def heap_of(alpha):
-    heap = heap_state(alpha.size)
-    fill(heap, alpha)
-    return heap
-
-
-class TestHeap:
-    @given(
-        st.lists(st.integers(0, 20), min_size=2, max_size=60),
-        st.lists(st.tuples(st.integers(0, 59), st.integers(0, 30)), max_size=60),
-    )
-    @settings(deadline=None, max_examples=100)
-    def test_pops_and_raises_in_any_order(self, values, steps):
-        heap = heap_of(np.array(values, dtype=np.int64))
-        inside = dict(enumerate(values))
-        for k, value in steps:
-            if k in inside and value > inside[k]:
-                raise_key(heap, k, value)
-                inside[k] = value
-            elif len(inside) > 1:
-                node = pop(heap)
-                assert node == max(inside, key=lambda j: (inside[j], -j))
-                del inside[node]
-            assert heap.first[0] == max(inside, key=lambda j: (inside[j], -j))
-
-    def test_cascading_cuts_keep_degrees_logarithmic(self):
-        rng = np.random.default_rng(0)
-        alpha = rng.integers(0, 10**6, 5000)
-        heap = heap_of(alpha)
-        draw(heap, alpha, random_stream(0), 1)
-        highest = 0
-        for _ in range(3000):
-            k = rng.integers(0, 5000, 3)
-            change(heap, alpha, k, alpha[k] + rng.integers(0, 10**6, 3))
-            draw(heap, alpha, random_stream(0), 1)
-            highest = max(highest, int(heap.degree.max()))
-        check(heap, alpha)
-        # Fibonacci: a degree d needs at least 1.618^d nodes.
-        assert highest <= np.log(5000) / np.log((1 + 5**0.5) / 2)
-
-
 def test_only_stale_bounds_cost_pops():
-    alpha = np.arange(1000, dtype=np.int64)
-    heap = heap_of(alpha)
+    alpha, heap = np.arange(1000, dtype=np.int64), heap_state(1000)
+    fill(heap, alpha)
     change(heap, alpha, np.arange(990, 1000), np.zeros(10, dtype=np.int64))
     draw(heap, alpha, random_stream(0), 1)
     assert heap.counters[POPS] == 11

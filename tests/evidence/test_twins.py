@@ -1,0 +1,197 @@
+"""Generated data: like the originals in shape, learnable, the same in memory and in blocks."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from evidence.twins.__main__ import main
+from evidence.twins.generate import (
+    SHAPES,
+    Shape,
+    generate,
+    make_synthetic,
+    shape_source,
+    synthetic_source,
+)
+from evidence.twins.kernel import row_state
+from evidence.twins.plan import PILOT_ROWS
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from dplasso import open_store
+
+# Small enough for tests, large enough to show their shape.
+SCALES = {"rcv1": 0.2, "news20": 0.02, "url": 0.002, "web": 0.002, "kdda": 0.002}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_rows_and_columns_are_like_the_original_s(name):
+    shape, made = SHAPES[name], make_synthetic(name, scale=SCALES[name])
+    X, y = made.X, made.y
+    assert X.shape == (round(shape.n_rows * SCALES[name]), round(shape.n_columns * SCALES[name]))
+    assert X.nnz == pytest.approx(X.shape[0] * shape.mean_row, rel=0.02)
+    assert [X.data.dtype, X.indices.dtype, X.indptr.dtype] == [np.float32, np.int32, np.int32]
+    X.check_format(full_check=True)
+    # A copy has not been told that it is.
+    assert sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape).has_canonical_format
+    lengths = np.diff(X.indptr)
+    assert lengths.min() >= 1
+    assert np.median(lengths) < 1.02 * lengths.mean()
+    assert lengths.max() > 1.3 * lengths.mean()
+    assert 0 < X.data.min() <= X.data.max() <= 1
+    if shape.unit_rows:
+        np.testing.assert_allclose(np.sqrt(X.multiply(X).sum(axis=1)), 1.0, rtol=1e-5)
+    else:
+        assert 0.0 < np.mean(X.data == 1) < 1.0
+    assert (y.dtype, set(np.unique(y))) == (np.int8, {-1, 1})
+    assert np.mean(y > 0) == pytest.approx(shape.positive, abs=0.01)
+    # Popular columns stand anywhere.
+    held = np.bincount(X.indices, minlength=X.shape[1])
+    popular = np.argsort(held)[-max(20, held.size // 100) :]
+    assert 0.3 < popular.mean() / held.size < 0.7
+
+
+@pytest.mark.parametrize("name", ["rcv1", "url"])
+def test_the_planted_model_is_learnable(name):
+    made = make_synthetic(name, n_rows=6000, n_columns=20_000)
+    X, y, train = made.X, made.y, np.arange(6000) % 2 == 0
+    model = LogisticRegression(solver="liblinear", C=10.0 if SHAPES[name].unit_rows else 0.1)
+    # Nothing to be learnt from labels in another order: 0.5, four standard errors are 0.085.
+    mixed = np.random.default_rng(0).permutation(y)
+    scores = []
+    for labels in (y, mixed):
+        told = model.fit(X[train], labels[train]).decision_function(X[~train])
+        scores.append(roc_auc_score(labels[~train], told))
+    assert scores[0] > 0.65
+    assert scores[1] < 0.59
+
+
+@pytest.mark.parametrize("exponent", [0.7, 1.3])
+def test_popularity_falls_as_asked(exponent):
+    X = generate(Shape(40_000, 20_000, 20.0, 0.3, exponent, 100.0)).X
+    held = np.sort(np.bincount(X.indices, minlength=20_000))[::-1]
+    # Pooled ranks, since the rarest columns are held by a handful of rows.
+    edges = np.unique(np.geomspace(1, 20_000, 12).astype(int))
+    pooled = np.add.reduceat(held, edges[:-1]) / np.diff(np.append(edges[:-1], 20_000))
+    middle = np.sqrt(edges[:-1] * np.append(edges[1:-1], 20_000))
+    slope = np.polyfit(np.log(middle + 100.0), np.log(pooled), 1)[0]
+    assert slope == pytest.approx(-exponent, abs=0.1)
+
+
+def test_url_has_its_dense_columns():
+    X = make_synthetic("url", scale=SCALES["url"]).X
+    held = np.sort(np.bincount(X.indices, minlength=X.shape[1]) / X.shape[0])[::-1]
+    assert held[0] == pytest.approx(0.85, abs=0.03)
+    assert held[:200].mean() > 0.45
+    assert held[200] < 0.2
+    # The values of a dense column are spread over (0, 1].
+    values = X.data[X.indices == int(np.argmax(np.bincount(X.indices)))]
+    assert values.mean() == pytest.approx(0.5, abs=0.03)
+    assert values.std() == pytest.approx(np.sqrt(1 / 12), abs=0.02)
+
+
+def test_a_dense_value_tells_nothing_about_the_next_column():
+    # A generator that read its numbers twice would show here.
+    options = {"unit_rows": False, "exponent": 0.0, "n_dense": 20, "dense_presence": (0.5, 0.5)}
+    X = generate(Shape(20_000, 60, 12.0, **options)).X.toarray()
+    dense = X[:, np.argsort(-(X > 0).sum(axis=0))[:20]]
+    held = dense > 0
+    assert np.abs(np.corrcoef(held.T) - np.eye(20)).max() < 0.04
+    for k in range(20):
+        means = held[held[:, k] & (dense[:, k] > 0.5)].mean(axis=0)
+        # 5,000 rows: four standard deviations, of 380 pairs.
+        np.testing.assert_allclose(np.delete(means, k), 0.5, atol=0.032)
+
+
+def test_rows_of_all_seeds_have_streams_of_their_own():
+    states = {int(row_state(seed, row)) for seed in range(30) for row in range(1000)}
+    assert len(states) == 30_000
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_rows": 0}, "at least one row"),
+        ({"n_columns": 0}, "at least one row"),
+        ({"mean_row": 95.0}, "do not fit 100 columns"),
+        ({"n_dense": 20, "mean_row": 5.0}, "20 of them dense: give a length from 10 to 82"),
+        ({"n_rows": 10**9}, "do not fit 32-bit indices"),
+    ],
+)
+def test_shapes_that_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        generate(replace(Shape(100, 100, 10.0), **changes))
+
+
+def check_same(blocks, made):
+    """Put blocks together and compare: row pointers, columns, values, labels."""
+    parts = [[np.zeros(1, np.int64)], [], [], []]
+    for block in blocks:
+        assert block.indptr[0] == 0
+        assert block.indptr[-1] == block.indices.size == block.values.size
+        assert block.indptr.size == block.labels.size + 1
+        ends = block.indptr[1:] + parts[0][-1][-1]
+        for part, more in zip(
+            parts, (ends, block.indices, block.values, block.labels), strict=True
+        ):
+            part.append(more)
+    found = [np.concatenate(part) for part in parts]
+    expected = made.X.indptr, made.X.indices, made.X.data, made.y
+    for mine, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(mine, other)
+    assert [part.dtype for part in found] == [np.int64, np.int32, np.float32, np.int8]
+
+
+@pytest.mark.parametrize(("name", "scale"), [("rcv1", 0.05), ("url", 0.0005)])
+def test_blocks_hold_the_rows_that_memory_has(name, scale):
+    source = synthetic_source(name, scale, 5, n_jobs=2)
+    made = make_synthetic(name, scale=scale, seed=5, n_jobs=1)
+    assert (source.total, source.n_features) == made.X.shape
+    assert source.name == made.source
+    blocks = list(source.blocks(made.X.nnz * 8 // 3))
+    assert len(blocks) > 3
+    check_same(blocks, made)
+    # Another pass, in blocks of another size.
+    check_same(source.blocks(1 << 30), made)
+
+
+@pytest.mark.parametrize("n_rows", [PILOT_ROWS - 1, PILOT_ROWS + 1])
+def test_labels_are_the_same_where_the_pilot_rows_end(n_rows):
+    shape = Shape(n_rows, 50, 2.0, 0.2, unit_rows=False, positive=0.3)
+    made = generate(shape, seed=1)
+    check_same(shape_source(shape, seed=1).blocks(100_000), made)
+    assert np.mean(made.y > 0) == pytest.approx(0.3, abs=0.01)
+
+
+def test_blocks_keep_to_the_memory_they_are_given():
+    blocks = list(shape_source(Shape(3000, 500, 20.0, 0.5)).blocks(40_000))
+    # Half for the block in use, half for the one that is being filled.
+    assert max(block.indices.nbytes + block.values.nbytes for block in blocks) <= 20_000
+    assert len(blocks) >= 3000 * 20 * 8 / 20_000
+    # A row longer than the memory is a block of its own.
+    shape = Shape(20, 500, 100.0, 0.2)
+    blocks = list(shape_source(shape).blocks(16))
+    assert [block.labels.size for block in blocks] == [1] * 20
+    check_same(blocks, generate(shape))
+
+
+def test_a_store_holds_the_twin(tmp_path, capsys):
+    out = tmp_path / "url.store"
+    options = ("--scale", "0.0005", "--seed", "3", "--jobs", "1", "--memory", "7e7")
+    assert main(["url", str(out), *options]) == 0
+    made = make_synthetic("url", scale=0.0005, seed=3)
+    store = open_store(out)
+    X = store.X.tocsr()
+    for name in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(X, name), getattr(made.X, name))
+    np.testing.assert_array_equal(store.y, made.y)
+    origin = {"route": "twin", "name": "url", "scale": 0.0005, "seed": 3}
+    assert store.header.source == made.source
+    assert store.header.origin.items() >= origin.items()
+    assert f"{X.shape[0]:,} rows, {X.shape[1]:,} columns" in capsys.readouterr().out
+    # A name that is none is refused, and what is there is kept.
+    assert main(["kddb", str(tmp_path / "out.store")]) == 1
+    assert "there is no synthetic data like 'kddb'" in capsys.readouterr().err
+    assert main(["url", str(out), "--scale", "0.001"]) == 1
+    assert open_store(out).shape == X.shape
