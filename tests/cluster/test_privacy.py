@@ -70,9 +70,7 @@ def test_a_worker_has_no_randomness_and_no_clock():
         text = path.read_text()
         assert "np.random" not in text, module
         assert "urandom" not in text, module
-
-
-def test_the_check_sees_randomness_where_there_is_some():
+    # The check sees randomness where there is some.
     assert "dplasso.privacy.randomness" in imports_of(file_of("dplasso.frank_wolfe.rounds"))
 
 

@@ -183,62 +183,52 @@ class TestWholeRun:
         assert times() == after
 
 
-class TestConfiguration:
-    @pytest.mark.parametrize("quick", [False, True])
-    def test_the_file_that_is_there(self, quick):
-        settings = Settings(quick=quick)
-        assert set(read_config(settings)) == set(COMPARISONS)
-        for name in COMPARISONS:
-            cells = ITEMS[name].cells(settings)
-            assert len(cells) == len({cell.name for cell in cells}) > 0
-            assert all(cell.machine and cell.apart for cell in cells)
+@pytest.mark.parametrize("quick", [False, True])
+def test_the_configuration_names_every_comparison(quick):
+    settings = Settings(quick=quick)
+    assert set(read_config(settings)) == set(COMPARISONS)
+    for name in COMPARISONS:
+        cells = ITEMS[name].cells(settings)
+        assert len(cells) == len({cell.name for cell in cells}) > 0
+        assert all(cell.machine and cell.apart for cell in cells)
 
 
-class TestClocks:
-    def test_a_run_is_stopped_and_scaled(self):
-        def run(clock):
-            for done in range(1, 101):
-                clock(done, 100)
-            return "through"
+def test_a_run_is_stopped_and_scaled():
+    def run(clock):
+        for done in range(1, 101):
+            clock(done, 100)
+        return "through"
 
-        stopped, result = time_steps(100, -1.0, run)
-        assert result is None
-        assert stopped.timed_steps == 2
-        through, result = time_steps(100, 60.0, run)
-        assert result == "through"
-        assert through.timed_steps == 99
-
-    def test_what_was_not_timed_costs_what_late_steps_did(self):
-        clock = StepClock(60.0)
-        # Ten dear steps, then cheap ones.
-        seconds = np.cumsum([0.0] + [1.0] * 10 + [0.1] * 90)
-        clock.began, clock.marks = 0.0, [*enumerate(seconds.tolist())][1:]
-        found = clock.result(1000)
-        assert found.loop == pytest.approx(19.0 - 1.0 + 900 * 0.1, rel=0.1)
+    stopped, result = time_steps(100, -1.0, run)
+    assert (stopped.timed_steps, result) == (2, None)
+    through, result = time_steps(100, 60.0, run)
+    assert (through.timed_steps, result) == (99, "through")
+    # What was not timed costs what late steps did: ten dear steps, then cheap ones.
+    clock = StepClock(60.0)
+    seconds = np.cumsum([0.0] + [1.0] * 10 + [0.1] * 90)
+    clock.began, clock.marks = 0.0, [*enumerate(seconds.tolist())][1:]
+    assert clock.result(1000).loop == pytest.approx(19.0 - 1.0 + 900 * 0.1, rel=0.1)
 
 
-class TestCompetitors:
-    def test_plain_frank_wolfe_ends_where_ours_does(self):
-        # Even at this epsilon draws are noisy: over seeds the end varies by 0.0008 (standard
-        # deviation) around 0.670; a run that goes nowhere stays at 0.693.
-        data = make_synthetic("rcv1", scale=0.02)
-        X, y = data.X, (data.y > 0).astype(np.int64)
-        training = Training(10.0, 200, 1e6, 1e-6, 60.0, 1)
-        found = {}
-        for product in (X.T, X.tocsc().T):
-            weights = frank_wolfe(product, X, y, training, lambda done, total: None)
-            found[product.format] = true_gap(X, y, weights.astype(np.float64), 10.0)[0]
-            assert np.abs(weights).sum() <= 10.001
-        parameters = own_parameters("dplasso", training)
-        # The competitor knows no clipped residual.
-        parameters["residual_bound"] = 1.0
-        # Nor does it count, for which such an epsilon is not to be had.
-        parameters |= {"fit_intercept": False, "n_records": len(y)}
-        _, model = time_fit(X, y, 60.0, **parameters, random_state=0)
-        ours = true_gap(X, y, model.coef_.toarray().ravel(), 10.0)[0]
-        near = pytest.approx(ours, abs=0.004)
-        assert found == {"csc": near, "csr": near}
-        assert ours < 0.68
+def test_plain_frank_wolfe_ends_where_ours_does():
+    # Even at this epsilon draws are noisy: over seeds the end varies by 0.0008 (standard
+    # deviation) around 0.670; a run that goes nowhere stays at 0.693.
+    data = make_synthetic("rcv1", scale=0.02)
+    X, y = data.X, (data.y > 0).astype(np.int64)
+    training = Training(10.0, 200, 1e6, 1e-6, 60.0, 1)
+    found = {}
+    for product in (X.T, X.tocsc().T):
+        weights = frank_wolfe(product, X, y, training, lambda done, total: None)
+        found[product.format] = true_gap(X, y, weights.astype(np.float64), 10.0)[0]
+        assert np.abs(weights).sum() <= 10.001
+    # The competitor knows no clipped residual, and does not count.
+    parameters = own_parameters("dplasso", training) | {"residual_bound": 1.0}
+    parameters |= {"fit_intercept": False, "n_records": len(y)}
+    _, model = time_fit(X, y, 60.0, **parameters, random_state=0)
+    ours = true_gap(X, y, model.coef_.toarray().ravel(), 10.0)[0]
+    near = pytest.approx(ours, abs=0.004)
+    assert found == {"csc": near, "csr": near}
+    assert ours < 0.68
 
 
 def test_the_formula_of_docs_cluster_is_as_measured():

@@ -150,17 +150,6 @@ def test_cells_are_kept_and_make_the_page(rows, tmp_path, capsys, monkeypatch):
     assert changed == {"lasso-tiny-own-0.5", "lasso-tiny-own-1"}
 
 
-def test_standard_errors_are_those_of_repeated_fits(rows, tmp_path):
-    given = ("--data", str(rows), "--out", str(tmp_path), "--jobs", "1")
-    own = ("--epsilons", "0.1", "--fits", "40")
-    assert command.main(["utility/standard-errors", *given, *own]) == 0
-    (path,) = (tmp_path / "cells").glob("*.json")
-    every = json.loads(path.read_text())["result"]["all"]
-    assert every["columns"] == 40
-    # 40 columns of 40 draws: five standard deviations of the root mean square are 9 %.
-    assert 0.9 < every["root_mean_square"] < 1.1
-
-
 def test_a_public_start_is_compared_with_its_parts(rows, tmp_path):
     given = ("--data", str(rows), "--out", str(tmp_path), "--jobs", "1")
     own = ("--epsilons", "0.5", "--draws", "2", "--starts", "5", "noise")

@@ -123,6 +123,7 @@ def test_labels_are_stretched_each_by_its_own():
     (steep, often), (flat, rarely) = labelled(2.5, 0.7), labelled(0.6, -0.5, seed=2)
     margins, labels = np.hstack([steep, flat]), np.column_stack([often, rarely])
     found = calibrated(margins, labels, ManyLogistic(2, C * 2**0.5))
+    # 40,000 records: standard errors of about 0.03 and 0.02.
     assert found.slope == pytest.approx(2.5, abs=0.15)
     assert found.label_slopes == pytest.approx([1.0, 0.6 / 2.5], abs=0.06)
     assert found.shift == pytest.approx([0.7, -0.5], abs=0.1)
@@ -152,16 +153,6 @@ def test_the_sums_are_the_gradient_written_out():
         totals = np.array(sums(loss, s, y, parameters, weights))
         assert totals[0] / UNIT == pytest.approx(np.sum(pulls * s), abs=1e-7)
         assert totals[1:] / UNIT == pytest.approx(0.5 * pulls.sum(axis=0), abs=1e-7)
-
-
-@pytest.mark.parametrize(("slope", "shift"), [(2.5, 0.7), (1.0, 0.0), (0.6, -0.5)])
-def test_without_much_noise_it_finds_what_the_labels_follow(slope, shift):
-    """40,000 records: standard errors of about .03 and .02."""
-    margins, labels = labelled(slope, shift)
-    found = calibrated(margins, labels, Logistic(C))
-    assert found.slope == pytest.approx(slope, abs=0.15)
-    assert found.shift[0] == pytest.approx(shift, abs=0.1)
-    assert calibrated(margins, labels, Logistic(C), intercept=False).shift == 0.0
 
 
 def test_an_offset_of_the_loss_is_not_added_twice():

@@ -18,7 +18,6 @@ from dplasso.phases.moments import symmetric, triangle_size
 from dplasso.runtime.threads import ONE_THREAD
 from gradient_descent.cases import records
 from gradient_descent.reference import moments
-from neighbours import moved_by, pairs
 
 NONE = np.zeros(0, dtype=np.int64)
 UNITS, WITHOUT_SQUARES = Units(2.0**32, 2.0**34, 2.0**31), Units(2.0**30, 2.0**32, 0.0)
@@ -104,21 +103,6 @@ def test_a_record_may_use_its_bounds_up(loss):
         loss, scaling, np.zeros(3), UNITS
     )
     assert np.linalg.norm(curvature[3:9]) / UNITS.curvature == pytest.approx(loss.curvature)
-
-
-@each_loss
-@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("kind", ["mixed", "binary"])
-def test_neighbours_differ_by_at_most_the_sensitivity(loss, relation, kind):
-    scaling = Scaling(NONE, 0.5, 1.0)
-    for pair in pairs(relation, kind=kind):
-        one, other = (released(X, np.zeros(len(X)), loss, scaling=scaling) for X in pair.rows)
-        size = pair.rows[0].shape[1] + 1
-        bounds = loss.residual_bound, loss.curvature, loss.residual_bound**2
-        parts = np.split(one - other, [size, size + triangle_size(size)])
-        for part, bound, unit in zip(parts, bounds, UNITS, strict=True):
-            moved = Fraction(moved_by(1.0, relation)) * Fraction(bound * unit)
-            assert sum(t * t for t in part.tolist()) <= moved**2, pair.name
 
 
 def named_sums(X, y, loss, size, weights=None):

@@ -108,12 +108,6 @@ def test_what_is_halved_is_bounded_after():
 
 
 @OUTPUTS
-def test_weights_that_are_no_numbers_pull_with_nothing(loss):
-    X, y = records()
-    assert not any(gradients(X, y, np.full(12 * loss.n_outputs, np.nan), loss, UNIT))
-
-
-@OUTPUTS
 def test_a_record_counts_for_its_weight(loss):
     X, y = records()
     own, weights = np.random.default_rng(1).random(40), some_weights(loss)

@@ -103,11 +103,6 @@ class TestCompress:
         X.data[2] = 0.0
         assert compress(X)[0].constant == 0.0
 
-    def test_nothing_stored(self):
-        compressed, _ = compress(sp.csr_array((3, 4)))
-        assert compressed.indptr.tolist() == [0, 0, 0, 0]
-        assert compressed.indices.size == 0
-
     def test_room_behind_the_last_entry_is_ignored(self):
         X = sp.csr_array(entries(3))
         X.data, X.indices = np.append(X.data, np.float32(9)), np.append(X.indices, 0)

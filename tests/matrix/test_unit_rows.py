@@ -141,13 +141,6 @@ def test_factors_are_the_reference_s_for_any_number_of_threads(
             )
 
 
-def test_a_longer_row_comes_down_to_the_bound_and_a_shorter_one_stays():
-    X = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]])
-    rows = by_rows(X, 1)
-    scale = row_factors(rows, 0.0, 2.0, ONE_THREAD)
-    np.testing.assert_allclose(np.linalg.norm(X, axis=1) * scale, [1.0, 0.25, 0.0], rtol=1e-8)
-
-
 @pytest.mark.parametrize("value", [None, 1.0, 3.0])
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, np.asarray])
 @pytest.mark.parametrize(("together", "few"), [(7, 0), (2**16, 2**21)])

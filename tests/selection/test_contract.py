@@ -164,8 +164,8 @@ class TestEveryArgmax:
         for alpha in cases:
             assert_steepest(filled(EXACT[name], alpha), alpha)
 
-    @pytest.mark.parametrize("n_columns", [1, 3, 1000])
-    @pytest.mark.parametrize("spread", [2, 2**36, LIMIT])
+    @pytest.mark.parametrize("n_columns", [3, 1000])
+    @pytest.mark.parametrize("spread", [2, LIMIT])
     def test_after_every_few_updates(self, name, n_columns, spread):
         rng = np.random.default_rng(n_columns)
         alpha = rng.integers(-spread, spread, n_columns)

@@ -85,9 +85,6 @@ def test_the_five_names_in_this_folder(rows, capsys):
     [
         (("table5",), "there is no item 'table5'"),
         (("table4", "--data", "url"), "url_combined.bz2"),
-        (("table4",), "none of the paper's data sets is in this folder"),
-        (("table4", "--data", "gone.svm"), "there is no such file or store"),
-        (("table4", "--data", "rcv1@0"), "must be a positive number"),
         (("figure1", "--data", "one.svm"), "two different labels are needed, the data hold 1"),
         (("figure1", "--data", "rcv1@0.01", *QUICK, "--out", "one.svm"), "one.svm"),
     ],
@@ -103,12 +100,5 @@ def test_counts_are_at_least_one_and_the_time_left_is_told(capsys):
     with pytest.raises(SystemExit):
         paper("table4", "--data", "rcv1@0.01", "--repeats", "0")
     assert "argument --repeats: must be at least 1, got 0" in capsys.readouterr().err
-    told = {
-        (0.5, 0.5): "",
-        (10, 0.001): "",
-        (10, 0.5): "about 10 s left",
-        (60, 0.1): "about 9 minutes left",
-        (3600, 0.25): "about 3 hours left",
-        (3600, 1.0): "",
-    }
+    told = {(10, 0.001): "", (10, 0.5): "about 10 s left", (3600, 0.25): "about 3 hours left"}
     assert {given: time_left(*given) for given in told} == told
