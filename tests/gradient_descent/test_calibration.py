@@ -19,7 +19,6 @@ from dplasso.gradient_descent.calibration import (
 )
 from dplasso.gradient_descent.gradient_rows import build_gradient_rows
 from dplasso.gradient_descent.margins import LONGEST, LinearModel, Margins, margin_counts_of
-from dplasso.losses.contract import residual_vector
 from dplasso.losses.logistic import Logistic, ManyLogistic, sigma
 from dplasso.losses.multinomial import Multinomial
 from dplasso.losses.squared import Squared
@@ -29,7 +28,7 @@ from dplasso.matrix.starting import StartingModel
 from dplasso.phases.releases import Calibrated
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from gradient_descent.cases import records, stream
-from gradient_descent.reference import on_the_grid
+from gradient_descent.reference import on_the_grid, residuals
 
 UNIT = 2.0**33
 C = 0.5
@@ -131,28 +130,28 @@ def test_labels_are_stretched_each_by_its_own():
     assert not fixed.shift.any()
 
 
-def test_the_sums_are_the_gradient_written_out():
-    rng = np.random.default_rng(0)
-    s, y, own = rng.normal(0.0, 3.0, (50, 1)), rng.integers(0, 2, 50), rng.random(50)
-    for weights in (None, own):
-        totals = np.array(sums(Logistic(C), s, y, [1.7, -0.4], weights))
-        own_margins = on_the_grid(s[:, 0], 6)
-        margins = 1.7 * own_margins - 0.5 * 0.4
-        q = np.clip(1.0 / (1.0 + np.exp(-margins)) - y, -C, C) / np.hypot(own_margins, 0.5)
-        q = q if weights is None else q * weights
-        assert totals / UNIT == pytest.approx([np.sum(q * own_margins), np.sum(q * 0.5)], abs=1e-7)
-
-    s, y = rng.normal(0.0, 3.0, (50, 3)), rng.integers(0, 3, 50)
-    parameters, loss, residuals = np.array([0.6, 0.2, -1.0, 0.5]), Multinomial(3, 0.7), []
-    for i in range(50):
-        one = np.empty(3)
-        residual_vector(loss, 0.6 * s[i] + 0.5 * parameters[1:], float(y[i]), one)
-        residuals.append(one / np.sqrt((s[i] ** 2).sum() + 0.25))
-    residuals = np.array(residuals)
-    for weights, pulls in ((None, residuals), (own, own[:, np.newaxis] * residuals)):
-        totals = np.array(sums(loss, s, y, parameters, weights))
-        assert totals[0] / UNIT == pytest.approx(np.sum(pulls * s), abs=1e-7)
-        assert totals[1:] / UNIT == pytest.approx(0.5 * pulls.sum(axis=0), abs=1e-7)
+@pytest.mark.parametrize("loss", [Logistic(C), Multinomial(3, 0.7)], ids=["two", "three"])
+@pytest.mark.parametrize("n_parts", [1, 2])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_sums_are_the_gradient_written_out(loss, n_parts, weighted):
+    rng, size = np.random.default_rng(0), loss.n_outputs
+    s, y = rng.normal(0.0, 3.0, (50, n_parts, size)), rng.integers(0, max(2, size), 50)
+    own = rng.random(50) if weighted else None
+    slopes, constants = np.array([1.7, 0.3][:n_parts]), np.array([-0.4, 0.2, 0.5][:size])
+    expected, longest = np.zeros(n_parts + size), 0.0
+    for row, label, weight in zip(s, y, np.ones(50) if own is None else own, strict=True):
+        # Margins of two classes are rounded.
+        row = on_the_grid(row, {1: 6, 2: 3}[n_parts]) if size == 1 else row
+        length = np.sqrt((row**2).sum() + 0.25)
+        q = np.array(residuals(loss, (slopes @ row + 0.5 * constants).tolist(), float(label)))
+        q *= weight / length * (min(1.0, LONGEST / length) if n_parts == 2 else 1.0)
+        expected += [*(row @ q), *(0.5 * q)]
+        longest = max(longest, length)
+    assert longest > LONGEST
+    given = loss, s if n_parts == 2 else s[:, 0], y, [*slopes, *constants], own
+    assert np.array(sums(*given)) / UNIT == pytest.approx(expected, abs=1e-6)
+    with thread_pool(3) as threads:
+        assert sums(*given, threads) == sums(*given)
 
 
 def test_an_offset_of_the_loss_is_not_added_twice():
@@ -184,21 +183,6 @@ def test_the_bits_do_not_depend_on_threads_and_do_on_the_stream():
         again = calibrated(margins, labels, Logistic(C), mu=0.1, threads=threads)
     assert (again.slope, again.shift) == (first.slope, first.shift)
     assert calibrated(margins, labels, Logistic(C), mu=0.1, seed=1).slope != first.slope
-
-
-def test_the_sums_of_two_parts_are_the_gradient_written_out():
-    rng = np.random.default_rng(0)
-    s, y = rng.normal(0.0, 3.0, (50, 2, 1)), rng.integers(0, 2, 50)
-    flat = on_the_grid(s[:, :, 0], 3)
-    margins = flat @ [1.7, 0.3] - 0.5 * 0.4
-    length = np.sqrt((flat**2).sum(axis=1) + 0.25)
-    q = np.clip(1.0 / (1.0 + np.exp(-margins)) - y, -C, C) / length * np.minimum(1.0, 4.0 / length)
-    expected = [*(q @ flat), np.sum(q * 0.5)]
-    assert (length > 4.0).any()
-    assert np.array(sums(Logistic(C), s, y, [1.7, 0.3, -0.4])) / UNIT == pytest.approx(expected)
-    with thread_pool(3) as threads:
-        again = sums(Logistic(C), s, y, [1.7, 0.3, -0.4], threads=threads)
-    assert again == sums(Logistic(C), s, y, [1.7, 0.3, -0.4])
 
 
 def test_sums_add_up_whatever_records_are_alike():
