@@ -46,7 +46,7 @@ def some_loads(size=12):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("values", ["mixed", "ones", "threes"])
+@pytest.mark.parametrize("values", ["mixed", "threes"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
     "scale_exponents", [NO_SCALE_EXPONENTS, some_halvings()], ids=["plain", "scaled"]
@@ -57,7 +57,7 @@ def test_energies_are_the_sums_of_the_reference_s(
 ):
     X, _ = records(dtype=dtype)
     if values != "mixed":
-        X = np.where(X != 0.0, {"ones": 1, "threes": 3}[values], 0).astype(dtype)
+        X = np.where(X != 0.0, 3.0, 0.0).astype(dtype)
     weights = np.random.default_rng(1).random(40) if weighted else None
     options = {"weights": weights, "constant": constant, "norm_bound": norm_bound}
     loads = NO_LOADS

@@ -41,9 +41,8 @@ def released(X, y, loss, weights=None, *, scaling, units=UNITS, threads=ONE_THRE
 @each_loss
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("values", ["mixed", "threes"])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("weighted", "units"), [(False, UNITS), (True, WITHOUT_SQUARES)])
 @pytest.mark.parametrize(("constant", "norm_bound"), [(0.5, 4.0), (0.0, 1.5)])
-@pytest.mark.parametrize("units", [UNITS, WITHOUT_SQUARES], ids=["three", "two"])
 def test_sums_are_those_of_the_reference(
     loss, dtype, values, weighted, constant, norm_bound, units
 ):
