@@ -1,7 +1,8 @@
 """Broken implementations that the audits must refute, each with the claim of the right one."""
 
 import os
-from dataclasses import dataclass, replace
+from collections import namedtuple
+from dataclasses import replace
 
 import numpy as np
 from evidence.audit.exact import SolverTarget
@@ -9,13 +10,8 @@ from evidence.audit.solver import mechanism_of, solver_target
 
 from dplasso.privacy.randomness import random_stream, stream_from_key
 
-
-@dataclass(frozen=True)
-class Steps:
-    """A release: vertices and signs."""
-
-    vertex: np.ndarray
-    sign: np.ndarray
+# What a fit releases.
+Steps = namedtuple("Steps", "vertex sign")
 
 
 def seeded():

@@ -71,11 +71,6 @@ def build(
     )
 
 
-def with_design(problem, **changes):
-    """Return a problem whose design differs in some fields."""
-    return problem._replace(design=problem.design._replace(**changes))
-
-
 def small_problem(seed, n_steps=12, *, n_rows=15, n_columns=8, bound=1.0, radius=5.0, **options):
     """Return (X, labels, problem) of random entries and labels."""
     X, labels = dense_rows(n_rows, n_columns, seed), some_labels(n_rows, seed)

@@ -21,7 +21,6 @@ from frank_wolfe.cases import (
     small_problem,
     some_labels,
     taking,
-    with_design,
 )
 
 seeds = st.integers(0, 10**6)
@@ -68,13 +67,11 @@ def problems(seed, **options):
     options = {"n_rows": 40, "n_columns": 20, "n_steps": 25, "radius": 30.0} | options
     problem = small_problem(seed, **options)[2]
     if seed % 2:
-        rows, columns = problem.design.rows, problem.design.columns
-        nothing = np.zeros(0, dtype=rows.values.dtype)
-        problem = with_design(
-            problem,
-            rows=rows._replace(values=nothing, constant=1.0),
-            columns=columns._replace(values=nothing, constant=1.0),
-        )
+        # All entries are 1.
+        design = problem.design
+        same = {"values": design.rows.values[:0], "constant": 1.0}
+        rows, columns = design.rows._replace(**same), design.columns._replace(**same)
+        problem = problem._replace(design=design._replace(rows=rows, columns=columns))
     return problem
 
 

@@ -3,6 +3,7 @@
 A contract of phases is tested over `PLANS`: a method whose plan is new is covered by a line there.
 """
 
+from collections import namedtuple
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -269,21 +270,9 @@ def begin(begun, seed=0):
     return fit
 
 
-@dataclass(frozen=True)
-class Taken:
-    """A phase that was walked through.
-
-    `before`: what had been released.
-    `noisy`, `drawing`: what passed the door, as of `Notes`.
-    """
-
-    phase: Any
-    share: float
-    steps: Any
-    release: Any
-    before: Released
-    noisy: Any
-    drawing: Any
+# A phase that was walked through; what had been released before it; and what passed the door, as
+# of `Notes`.
+Taken = namedtuple("Taken", "phase share steps release before noisy drawing")
 
 
 def walk(begun, fit, door):
