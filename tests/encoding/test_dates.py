@@ -2,7 +2,6 @@
 
 from datetime import UTC, date, datetime, timedelta, timezone
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -65,14 +64,3 @@ def test_formats_and_what_is_no_date():
             codes(Date("d", take="month"), values)
     with pytest.raises(DataError, match="row 3: the value is missing"):
         codes(Date("d", take="month", missing="error"), pa.array(DAYS))
-
-
-def test_a_cross_takes_a_date():
-    schema = schema_of({"parts": [
-        {"kind": "date", "column": "d", "take": "weekday"},
-        {"kind": "categories", "column": "w", "categories": ["a", "b"], "unknown": "ignore"},
-        {"kind": "cross", "columns": ["d", "w"]},
-    ]})  # fmt: skip
-    table = pa.table({"d": pa.array([date(2024, 1, 1)]), "w": ["b"]})
-    found = np.flatnonzero(PublicEncoder(schema).transform(table).toarray())
-    assert schema.names(found)[-1] == "weekday(d)=Mon & w=b"

@@ -55,11 +55,6 @@ def test_a_cross_takes_the_coarsest_level():
     assert names == ["x<4 & c=a", "x>=4 & c=a", "x (missing) & c=a"]
 
 
-def test_a_schema_says_which_are_fine():
-    parts = (Categories("c", ("a",)), Levels("x", 0, 1, (2, 4, 8)), Levels("y", 0, 1, (4,)))
-    assert Schema(parts).levels == ((4, 5, 9), (8, 9, 17))
-
-
 @pytest.fixture(scope="module")
 def table():
     rng = np.random.default_rng(5)

@@ -13,7 +13,7 @@ from cli.conftest import done
 from data.row_blocks import gather_table
 from dplasso import DataError
 from encoding.generated import write
-from schemas import Bins, Categories, Hashed, Number, Schema
+from schemas import Bins, Categories, Hashed, Number, Schema, Text
 
 CITIES = {"size": [0, 1, 2], "city": ["Lima", "Oslo"], "new": [False, True]}
 
@@ -85,10 +85,15 @@ class TestHashed:
         X, _, _ = gather_table(empty, Schema([Hashed("a", 8, missing)], "y"))
         assert X.indices.tolist() == [256] * entries
 
-    def test_lists_are_no_categories(self, tmp_path):
-        path = write(tmp_path / "t.parquet", pa.table({"a": [[1], [2]], "y": [0, 1]}))
-        with pytest.raises(DataError, match=r"column 'a': .*list.* cannot be categories"):
-            gather_table(path, Schema([Hashed("a", 8)], "y"))
+    def test_what_is_no_category_and_no_text(self, tmp_path):
+        for part, values, problem in (
+            (Hashed("a", 8), [[1], [2]], r"column 'a': .*list.* cannot be categories"),
+            (Text("a", 8), [1, 2], "column 'a', row 1: the value is not text"),
+            (Text("a", 8, missing="error"), ["x", None], "column 'a', row 2: the value is missing"),
+        ):
+            path = write(tmp_path / "t.parquet", pa.table({"a": values, "y": [0, 1]}))
+            with pytest.raises(DataError, match=problem):
+                gather_table(path, Schema([part], "y"))
 
 
 class TestNumbers:
