@@ -67,7 +67,8 @@ def test_two_models_are_compared_on_the_same_rows(model, held_out, train, tmp_pa
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "log_loss"])
-def test_a_private_score_tells_nothing_else(model, held_out, metric):
+def test_a_private_score_tells_nothing_else_and_is_charged(model, held_out, tmp_path, metric):
+    ledger = new_ledger(tmp_path / "l", 9, 1e-5)
     given = ("evaluate", model, held_out, "--binarize", "--epsilon", 3, "--metric", metric)
     report = found(*given)
     assert report.keys() == {
@@ -78,13 +79,9 @@ def test_a_private_score_tells_nothing_else(model, held_out, metric):
     assert report["model"] == dplasso.load(model).model_.digest
     assert report["private"]
     assert report["low"] <= report["value"] <= report["high"]
-    assert "epsilon = 3" in said(*given)
-
-
-def test_a_private_score_is_charged(model, held_out, tmp_path):
-    ledger = new_ledger(tmp_path / "l", 1, 1e-5)
-    given = ("evaluate", model, held_out, "--binarize", "--epsilon", 0.5, "--ledger", ledger)
-    assert "of the budget" in said(*given, "--purpose", "a check")
+    told = said(*given, "--ledger", ledger, "--purpose", "a check")
+    assert "epsilon = 3" in told
+    assert "of the budget" in told
     (entry,) = charged_to(ledger)
     assert entry.charge.purpose == "a check"
 

@@ -49,25 +49,3 @@ def test_named_columns_alone_are_shown(table, tmp_path):
     wrong = run_command("fit", *table, "--infer", "dose", *paid, "--force")
     refused(wrong, "--infer names the column 'dose', which the data do not have; name some of 'x0'")
     assert len(charged_to(ledger)) == 1
-
-
-def test_named_columns_among_many_are_predicted_by_public_rows(tmp_path):
-    rng = np.random.default_rng(0)
-    rows = sp.random_array((6_000, 400), density=0.05, format="csr", rng=rng)
-    rows.data[:] = 1.0
-    doses, paths = rows[:, [0]].toarray()[:, 0], []
-    for name, part in (("private", rows[:3_000]), ("public", rows[3_000:])):
-        paths.append(tmp_path / f"{name}.npz")
-        sp.save_npz(paths[-1], part)
-    np.save(tmp_path / "public.y.npy", np.zeros(3_000))
-    np.save(tmp_path / "labels.npy", doses[:3_000] + 0.1 * rng.normal(size=3_000))
-    numbers = "--method", "linear", "--target-bounds=-1,2", "--epsilon", 3, "--row-norm", 5
-    fit = "fit", paths[0], "--labels", tmp_path / "labels.npy", *numbers, "--infer", "x0,x1"
-    wrong = run_command(*fit, "--model", tmp_path / "model.npz")
-    refused(wrong, "--infer takes at most 300 columns without --public-rows, and X has 400")
-    report = found(*fit, "--public-rows", paths[1], "--model", tmp_path / "model.npz")
-    assert [row["name"] for row in report["inference"]] == ["x0", "x1"]
-    coef, error = (report["inference"][0][name] for name in ("coef", "standard_error"))
-    # Chance: 2 in 1,000,000,000.
-    assert abs(coef - 1.0) < 6.0 * error < 2.0
-    assert "3,000 public rows" in done("show", tmp_path / "model.npz").stdout

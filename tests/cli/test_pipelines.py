@@ -4,7 +4,6 @@ import csv
 
 import numpy as np
 import pandas as pd
-import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
@@ -20,44 +19,35 @@ ILL = np.where(NUMBER.sum(axis=1) > 3, "yes", "no")
 WARDS = pd.DataFrame({"ward": RNG.choice(["A", "B"], 600)})
 
 
-def fitted(step, X, path, y=ILL):
-    pipeline = make_pipeline(step, DPLogisticRegression(20.0)).fit(X, y)
+def fitted(step, X, path):
+    pipeline = make_pipeline(step, DPLogisticRegression(20.0)).fit(X, ILL)
     dplasso.save(pipeline, path)
     return pipeline
 
 
-@pytest.fixture
-def of_texts(tmp_path):
-    return fitted(CountVectorizer(vocabulary=WORDS), TEXTS, tmp_path / "m.npz")
-
-
-def write_csv(path, **columns):
+def write_csv(path, name, values):
     with path.open("w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(columns)
-        table.writerows(zip(*columns.values(), strict=True))
+        csv.writer(file).writerows([[name], *([value] for value in values)])
     return path
 
 
-def test_words_are_named_and_the_page_says_what_makes_rows(of_texts, tmp_path):
-    shown = found("show", tmp_path / "m.npz")
+def test_words_are_named_what_makes_rows_is_said_and_python_predicts(tmp_path):
+    model, page = tmp_path / "m.npz", tmp_path / "page.html"
+    fitted(CountVectorizer(vocabulary=WORDS), TEXTS, model)
+    shown = found("show", model)
     assert {one["name"] for one in shown["weights"]} == set(WORDS)
-    done("report", tmp_path / "m.npz", "--out", tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text()
-    assert "made by CountVectorizer(vocabulary=[" in page
-    assert "fever" in page
-    assert "CountVectorizer" in said("show", tmp_path / "m.npz")
+    assert "CountVectorizer" in said("show", model)
+    done("report", model, "--out", page)
+    assert "made by CountVectorizer(vocabulary=[" in page.read_text()
+    assert "fever" in page.read_text()
+    rows = write_csv(tmp_path / "t.csv", "text", TEXTS)
+    for command in ("predict", "evaluate"):
+        refused(run_command(command, model, rows), "holds a pipeline", "dplasso.load")
 
 
 def test_an_encoders_schema_reads_tables_as_without_a_pipeline(tmp_path):
     schema = {"parts": [{"kind": "categories", "column": "ward", "categories": ["A", "B"]}]}
     pipeline = fitted(PublicEncoder(schema), WARDS, tmp_path / "m.npz")
-    rows = write_csv(tmp_path / "t.csv", ward=WARDS["ward"].tolist())
+    rows = write_csv(tmp_path / "t.csv", "ward", WARDS["ward"])
     predicted = done("predict", tmp_path / "m.npz", rows).stdout.split()
     assert predicted == pipeline.predict(WARDS).tolist()
-
-
-def test_other_pipelines_predict_in_python(of_texts, tmp_path):
-    rows = write_csv(tmp_path / "t.csv", text=TEXTS)
-    for command in ("predict", "evaluate"):
-        refused(run_command(command, tmp_path / "m.npz", rows), "holds a pipeline", "dplasso.load")

@@ -99,7 +99,8 @@ def test_other_types_of_values(tmp_path, X, stored, expected):
     check_equal(again, X.astype(expected))
 
 
-CSC, NOTHING = {"format": np.array(b"csc")}, np.zeros(0, int)
+CSC, EMPTY = {"format": np.array(b"csc")}, dict.fromkeys(("data", "indices"), np.zeros(0, int))
+WHOLE = "array 'indices': it must hold whole numbers"
 NO_MATRIX = "the arrays do not form a csr matrix"
 MISMATCHES = [
     ("array 'format' is missing", {"format": None}),
@@ -117,19 +118,13 @@ MISMATCHES = [
     (NO_MATRIX, {"indptr": np.array([0, 2, 2, 5, -1])}),
     (NO_MATRIX, {"indptr": np.zeros(0, int)}),
     ("do not form a csc matrix", CSC | {"indptr": np.array([0, 0, 0, 9, 0, 0, 6])}),
-    (
-        "do not form a csc matrix",
-        CSC | {"data": NOTHING, "indices": NOTHING, "indptr": np.array([0, 0, 0, 9, 0, 0, 0])},
-    ),
+    ("do not form a csc matrix", CSC | EMPTY | {"indptr": np.array([0, 0, 0, 9, 0, 0, 0])}),
     (NO_MATRIX, {"indices": np.array([1, 5, 6, 1, 4, 2])}),
     (NO_MATRIX, {"indices": np.array([-1, 5, 0, 1, 4, 2])}),
     (NO_MATRIX, {"indices": np.array([1, 5, 0, 1, 4])}),
     ("array 'indptr': 2 dimensions instead of 1", {"indptr": np.zeros((5, 1), int)}),
-    ("array 'indices': it must hold whole numbers", {"indices": np.array([1.0, 5, 0, 1, 4, 2])}),
-    (
-        "array 'indices': it must hold whole numbers",
-        {"indices": np.array([2**64 - 1] * 6, np.uint64)},
-    ),
+    (WHOLE, {"indices": np.array([1.0, 5, 0, 1, 4, 2])}),
+    (WHOLE, {"indices": np.array([2**64 - 1] * 6, np.uint64)}),
     (r"row 2 \(from 0\) has two entries", {"indices": np.array([1, 5, 0, 1, 1, 2])}),
     ("array 'data': entry 3 is not a finite", {"data": np.array([1, 2, 3, np.nan, 5, 6])}),
     ("array 'data': entry 5 is not a finite", {"data": np.array([1, 2, 3, 4, 5, -np.inf])}),

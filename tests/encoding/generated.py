@@ -7,9 +7,9 @@ import json
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
+from data.row_blocks import write_table
 from schemas import Bins, Categories, Cross, Date, Hashed, Levels, Number, Pairs, Schema, Text
 
 WORD = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=6)
@@ -124,13 +124,7 @@ def write(path, columns):
     """Write columns, lists or a pyarrow.Table, in the kind of file that the name says."""
     kind = path.suffixes[0]
     if kind in (".parquet", ".arrow"):
-        table = columns if isinstance(columns, pa.Table) else arrow(columns)
-        if kind == ".parquet":
-            pq.write_table(table, path)
-        else:
-            with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-                writer.write_table(table)
-        return path
+        return write_table(path, columns if isinstance(columns, pa.Table) else arrow(columns))
     lists = columns.to_pydict() if isinstance(columns, pa.Table) else columns
     rows = [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
     text = io.StringIO(newline="")

@@ -15,20 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from scipy.sparse import csr_array
 
 from cli.conftest import done
-from data.row_blocks import gather_table
+from data.row_blocks import check_same, gather_table
 from dplasso import DPLassoClassifier, PublicEncoder, load
 from encoding.generated import arrow, frame, tables, write
 from schemas import schema_of
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
-
-
-def same(X, Y):
-    """Assert that two matrices are the same bits."""
-    assert X.shape == Y.shape
-    for name in ("indptr", "indices", "data"):
-        np.testing.assert_array_equal(getattr(X, name), getattr(Y, name))
-    assert X.data.dtype == Y.data.dtype == np.float32
 
 
 def check_matrices(schema, columns, folder):
@@ -37,17 +29,17 @@ def check_matrices(schema, columns, folder):
     X = PublicEncoder(schema).fit_transform(arrow(columns))
     assert X.has_canonical_format
     assert csr_array((X.data, X.indices, X.indptr), X.shape).has_canonical_format
-    same(X, PublicEncoder(schema.to_json()).transform(frame(columns)))
+    assert X.dtype == np.float32
+    check_same(X, 0, PublicEncoder(schema.to_json()).transform(frame(columns)), 0)
     names = PublicEncoder(schema).get_feature_names_out()
     assert names.shape == (X.shape[1],)
     assert schema.names([X.shape[1] - 1]) == [names[-1]]
     for name in ("t.csv", "t.jsonl", "t.parquet"):
         found, y, _ = gather_table(write(folder / name, columns), schema)
-        same(X, found)
-        assert y.tolist() == columns["label"]
+        check_same(X, y.tolist(), found, columns["label"])
     for row in range(X.shape[0]):  # a record's row is its own
         alone = arrow(columns).slice(row, 1)
-        same(csr_array(X[[row]]), PublicEncoder(schema).transform(alone))
+        check_same(csr_array(X[[row]]), 0, PublicEncoder(schema).transform(alone), 0)
 
 
 def check_predictions(schema, columns, folder):

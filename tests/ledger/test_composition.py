@@ -173,19 +173,6 @@ def test_a_plan_uses_the_budget_up_in_exactly_so_many_fits(fits, n_iter, fit_del
     assert largest_epsilon(full, delta=fit_delta, n_iter=n_iter) < 1e-4
 
 
-@pytest.mark.parametrize("parts", [1, 2, 3, 7, 10, 49, 1000])
-def test_equal_parts_of_a_budget_are_the_budget(parts):
-    """As floats, 1/49 taken 49 times is not 1; here the last part is never refused."""
-    whole = FIXED
-    part = raw_charge(whole // parts)
-    rest = whole - parts * (whole // parts)
-    budget = budget_with([part] * (parts - 1), limit=LIMIT)
-    assert affords(budget, part)
-    full = budget_with([part] * parts, limit=LIMIT)
-    assert affords(full, raw_charge(rest))
-    assert not affords(full, raw_charge(rest + 1))
-
-
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-6), (1.0, 1e-5), (8.0, 1e-9), (300, 0.1)])
 def test_capacity_is_the_largest_on_the_private_side(epsilon, delta):
     whole = capacity(epsilon, delta, 0)

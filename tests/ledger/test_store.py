@@ -304,19 +304,6 @@ class TestBadFiles:
         reserve(path, None, charge(0.1))
         assert len(only(path).entries) == 1
 
-    def test_an_error_in_the_middle_undoes_the_whole(self, path, monkeypatch):
-        from dplasso.ledger import rows
-
-        def fail():
-            raise RuntimeError("in the middle")
-
-        monkeypatch.setattr(rows, "now", fail)
-        with pytest.raises(RuntimeError, match="in the middle"):
-            reserve(path, None, charge(0.1))
-        monkeypatch.undo()
-        assert only(path).entries == ()
-        reserve(path, None, charge(0.1))
-
 
 def test_every_flipped_byte_is_noticed_or_harmless(tmp_path):
     """Never a smaller sum than what was spent, whichever byte of the file goes wrong."""

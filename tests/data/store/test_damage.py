@@ -126,17 +126,29 @@ def assert_safe(store):
 
 
 @pytest.mark.parametrize("block", [1, 5, 2**17])
-@pytest.mark.parametrize("index", [-1, 90, 2**31 - 1, -(2**31)])
-def test_an_index_out_of_range(damaged, monkeypatch, index, block):
+@pytest.mark.parametrize("index", [-1, 90, 2**31 - 1, -(2**31), None])
+def test_an_index_that_is_out_of_range_or_counts_twice(damaged, monkeypatch, index, block):
     monkeypatch.setattr("dplasso.data.store.opening._BLOCK_ENTRIES", block)
-    forge(damaged, "rows.indices.npy", 4 * 17, np.int32(index).tobytes())
-    store = open_store(damaged)
-    row = int(np.searchsorted(store.rows.indptr, 17, side="right"))
+    if index is None:
+        row = repeat_a_column(damaged)
+    else:
+        forge(damaged, "rows.indices.npy", 4 * 17, np.int32(index).tobytes())
+        row = int(np.searchsorted(open_store(damaged).rows.indptr, 17, side="right"))
     problem = f"damaged: row {row} has columns that do not ascend, or a column outside"
     with pytest.raises(StoreError, match=problem):
         open_store(damaged, verify=True)
     with pytest.raises(StoreError, match=problem):
-        store.X.tocsr()
+        open_store(damaged).X.tocsr()
+
+
+def test_pointers_that_do_not_ascend_and_labels_without_a_word(damaged):
+    forge(damaged, "labels.npy", 0, np.int32(2).tobytes())
+    with pytest.raises(StoreError, match="a number does not stand for a text label"):
+        _ = open_store(damaged).y
+    forge(damaged, "rows.indptr.npy", 8, np.int64(10**9).tobytes())
+    problem = r"rows\.indptr\.npy is damaged: the row pointers do not ascend"
+    with pytest.raises(StoreError, match=problem):
+        open_store(damaged)
 
 
 def repeat_a_column(path):
@@ -148,14 +160,6 @@ def repeat_a_column(path):
     return int(row) + 1
 
 
-@pytest.mark.parametrize("block", [1, 5, 2**17])
-def test_an_entry_that_counts_twice(damaged, monkeypatch, block):
-    monkeypatch.setattr("dplasso.data.store.opening._BLOCK_ENTRIES", block)
-    problem = f"damaged: row {repeat_a_column(damaged)} has columns that do not ascend"
-    with pytest.raises(StoreError, match=problem):
-        open_store(damaged, verify=True)
-
-
 @pytest.mark.parametrize("name", [name for name in FILES if name.endswith(".npy")])
 def test_a_file_that_changes_after_the_store_was_opened(damaged, name):
     store = open_store(damaged)
@@ -165,7 +169,7 @@ def test_a_file_that_changes_after_the_store_was_opened(damaged, name):
         store.X.tocsr()
 
 
-@pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_a_value_that_is_not_finite(tmp_path, value, kind):
     X = random_matrix(40, 90, 0.08).astype(kind)
@@ -179,12 +183,6 @@ def test_a_value_that_is_not_finite(tmp_path, value, kind):
     problem = "rows.values.npy is damaged: a value is not a finite number"
     with pytest.raises(StoreError, match=problem):
         open_store(path, verify=True)
-
-
-def test_labels_without_a_word(damaged):
-    forge(damaged, "labels.npy", 0, np.int32(2).tobytes())
-    with pytest.raises(StoreError, match="a number does not stand for a text label"):
-        _ = open_store(damaged).y
 
 
 def other(**changes):
@@ -243,14 +241,6 @@ def test_a_header_with_a_wrong_sum_or_none(damaged):
         (damaged / "header.json").write_bytes(text.encode("utf-8", "surrogatepass"))
         with pytest.raises(StoreError, match="header"):
             open_store(damaged)
-
-
-def test_pointers_that_do_not_fit(damaged):
-    forge(damaged, "rows.indptr.npy", 8, np.int64(10**9).tobytes())
-    with pytest.raises(
-        StoreError, match=r"rows\.indptr\.npy is damaged: the row pointers do not ascend"
-    ):
-        open_store(damaged)
 
 
 def test_what_is_no_store(tmp_path):
