@@ -214,7 +214,7 @@ def test_damaged_tables(table_model, tmp_path, suffix):
     schema, _ = table_model
     data = write_table(tmp_path / f"data.{suffix}", "t", [WORD, WORD])
     content, rng = bytearray(data.read_bytes()), np.random.default_rng(0)
-    for place in rng.choice(len(content), 60, replace=False).tolist():
+    for place in rng.choice(len(content), 30, replace=False).tolist():
         damaged = content.copy()
         damaged[place] ^= 1 << int(rng.integers(8))
         data.write_bytes(damaged)

@@ -152,7 +152,7 @@ def test_a_full_disk_loses_nothing_that_is_paid_for(train, ledger, disk):
     ended = set()
     # Among all writes (checkpoint before the charge, the count, steps), and at
     # most of those of the last step and the model.
-    for place in sorted({1, *range(2, count, count // 15), *range(count - 60, count + 1, 6)}):
+    for place in sorted({1, *range(2, count, count // 8), *range(count - 60, count + 1, 10)}):
         for path in (ledger, ledger.with_name("m.npz")):
             path.unlink()
         new_ledger(ledger, 1.2, 1e-5)

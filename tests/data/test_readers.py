@@ -34,7 +34,7 @@ def records(draw):
 
 @every_format
 @given(found=records(), group=st.integers(1, 7), memory=st.sampled_from([1, 100, 2000, 1 << 20]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_any_records_in_any_blocks_and_files(tmp_path_factory, suffix, found, group, memory):
     X, y = found
     folder = tmp_path_factory.mktemp("records")

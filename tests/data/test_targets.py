@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.row_blocks import write_table
@@ -125,6 +125,7 @@ TEXTS = st.sampled_from(["ann", "bob", "Ann", "\ud800", "7", "07", "ann ", "ann\
 NUMBERS = st.sampled_from([7, 7.0, 8, 2**60, 2**60 + 1, 2**63, 10**40, -7])
 
 
+@settings(max_examples=40)
 @given(st.lists(TEXTS, min_size=1, max_size=30) | st.lists(NUMBERS, min_size=1, max_size=30))
 def test_rows_are_one_person_s_iff_their_names_are_equal(of_people, names):
     numbers = of_people(names).people

@@ -11,7 +11,7 @@ from encoding.generated import arrow, tables, write
 from encoding.round_trips import SETTINGS, check_matrices, check_predictions
 
 
-@settings(SETTINGS, max_examples=30)
+@settings(SETTINGS, max_examples=20)
 @given(tables())
 def test_every_way_to_read_a_table_gives_the_same_matrix(tmp_path_factory, found):
     check_matrices(*found, tmp_path_factory.mktemp("tables"))

@@ -123,12 +123,12 @@ def test_label_and_identifiers_are_left_out():
 
 
 def test_very_many_columns_take_seconds(tmp_path):
-    """Each column is found by its name at once: 20,000 took 25 seconds on their own."""
-    names = ",".join(f"c{k}" for k in range(20_000))
-    (tmp_path / "wide.csv").write_text(f"{names}\n" + ("0.5" + "," * 19_999 + "\n") * 3)
+    """Each column is found by its name at once: 10,000 took 6 seconds on their own."""
+    names = ",".join(f"c{k}" for k in range(10_000))
+    (tmp_path / "wide.csv").write_text(f"{names}\n" + ("0.5" + "," * 9_999 + "\n") * 3)
     began = time.process_time()
     assert [part["column"] for part in drafted_of(tmp_path / "wide.csv")["parts"]] == ["c0"]
-    assert time.process_time() - began < 10.0
+    assert time.process_time() - began < 3.0
 
 
 def drafted_of(path, *options):

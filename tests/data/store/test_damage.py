@@ -90,7 +90,7 @@ def test_a_file_that_is_missing_cut_or_longer(damaged, name):
         open_store(damaged)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_where_checksums_fit_the_kernels_stay_inside_their_arrays(whole, data):
     """Whatever a bad program wrote, its entries are checked before they are used."""
