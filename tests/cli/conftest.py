@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer import testing
 from typer.main import get_command
@@ -138,6 +139,33 @@ def model(train: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a model that separates the classes: fitted with a budget where noise is no matter."""
     path = tmp_path_factory.mktemp("model") / "model.npz"
     done("fit", train, "--epsilon", "50", "--binarize", "--model", path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def visits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give 900 hospital visits of 300 patients: age and ward decide whether somebody comes back."""
+    rng = np.random.default_rng(3)
+    path = tmp_path_factory.mktemp("visits") / "visits.csv"
+    age, ward = rng.uniform(18, 95, 900), rng.choice(["heart", "eyes", "bones"], 900)
+    table = pd.DataFrame({"age": age.astype(int), "ward": ward, "note": ""})
+    often = (table["age"] > 60) & (table["ward"] == "heart")
+    table["back"] = np.where(rng.random(900) < np.where(often, 0.9, 0.1), "yes", "no")
+    table["patient"] = [f"p{number}" for number in rng.integers(0, 300, 900)]
+    table.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="session")
+def schema(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the schema of the visits."""
+    path = tmp_path_factory.mktemp("schema") / "schema.json"
+    parts = [
+        {"kind": "bins", "column": "age", "edges": [*range(20, 101, 10)]},
+        {"kind": "categories", "column": "ward", "categories": ["bones", "eyes", "heart"]},
+        {"kind": "cross", "columns": ["age", "ward"]},
+    ]
+    path.write_text(json.dumps({"label": "back", "parts": parts}))
     return path
 
 

@@ -1,7 +1,5 @@
 """Every way to give rows: files, patterns, stores and people; and what is predicted."""
 
-import json
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -70,35 +68,19 @@ def test_a_store_gives_the_model_of_the_file_and_knows_its_columns(train, tmp_pa
 # --- people --------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def visits(tmp_path):
-    """Give a table of 300 visits of 100 patients, and its schema."""
-    rng = np.random.default_rng(0)
-    lines = ["age,y,patient"]
-    for patient in rng.integers(0, 100, 300).tolist():
-        age = int(rng.integers(20, 80))
-        lines.append(f"{age},{int(age > 50)},p{patient}")
-    (tmp_path / "visits.csv").write_text("\n".join(lines) + "\n")
-    part = {"kind": "bins", "column": "age", "edges": [30, 40, 50, 60, 70], "missing": "error"}
-    (tmp_path / "schema.json").write_text(json.dumps({"label": "y", "parts": [part]}))
-    return tmp_path / "visits.csv", "--schema", tmp_path / "schema.json"
-
-
-COMMON = ("--epsilon", 5, "--seed", 3)
-PERSON = ("--person-column", "patient")
-
-
-def test_a_table_of_people_and_its_store_give_the_same_model(visits, tmp_path):
-    done("convert", visits[0], tmp_path / "v.store", *visits[1:], *PERSON)
-    rows = ("--rows-per-person", 2, *COMMON)
-    one = found("fit", *visits, *PERSON, *rows, "--model", tmp_path / "m.npz")
-    other = found("fit", tmp_path / "v.store", *rows)
+def test_a_table_of_people_and_its_store_give_the_same_model(visits, schema, tmp_path):
+    rows, people = (visits, "--schema", schema), ("--person-column", "patient")
+    common = ("--epsilon", 5, "--seed", 3, "--classes", "no,yes")
+    done("convert", visits, tmp_path / "v.store", *rows[1:], *people)
+    limit = ("--rows-per-person", 2, *common)
+    one = found("fit", *rows, *people, *limit, "--model", tmp_path / "m.npz")
+    other = found("fit", tmp_path / "v.store", *limit)
     assert one["heaviest"] == other["heaviest"]
     assert one["privacy"] == other["privacy"]
     assert one["privacy"]["rows_per_person"] == 2
     # A model is applied to tables of whomever.
-    done("evaluate", tmp_path / "m.npz", visits[0])
-    told = said("fit", tmp_path / "v.store", *COMMON)
+    done("evaluate", tmp_path / "m.npz", visits)
+    told = said("fit", tmp_path / "v.store", *common)
     assert "The fit used at most 1 row of each person" in told
 
 

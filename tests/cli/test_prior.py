@@ -1,7 +1,5 @@
 """``--prior``, ``--public-data``, ``--public-rows``: public knowledge, and what is said of it."""
 
-import csv
-
 import numpy as np
 import pytest
 from scipy.sparse import save_npz
@@ -53,34 +51,18 @@ def test_a_table_of_weights_by_number(train, weights, tmp_path):
     assert "corrected by" in page
 
 
-def test_a_table_s_columns_go_by_name(tmp_path):
-    rng = np.random.default_rng(0)
-    for name, n_rows in (("private.csv", 300), ("public.csv", 60)):
-        with (tmp_path / name).open("w", newline="") as file:
-            table = csv.writer(file)
-            table.writerow(["ward", "age", "label"])
-            for _ in range(n_rows):
-                ward, age = rng.choice(["bones", "eyes"]), int(rng.integers(100))
-                table.writerow([ward, age, int(rng.random() < 0.2 + 0.6 * (ward == "eyes"))])
-    schema = tmp_path / "schema.json"
-    schema.write_text(
-        '{"label": "label", "parts": [{"kind": "categories", "column": "ward", '
-        '"categories": ["bones", "eyes"], "missing": "ignore"}, '
-        '{"kind": "number", "column": "age", "bound": 99, "missing": "ignore"}]}'
-    )
-    model, private = tmp_path / "m.npz", (tmp_path / "private.csv", "--schema", schema, *FAST)
-    done("fit", *private, "--public-data", tmp_path / "public.csv", "--model", model)
-    fitted = dplasso.load(model)
-    told = fitted.privacy_.prior
-    assert told.startswith(
-        "a LogisticRegression of scikit-learn trained on 60 public rows with C ="
-    )
-    names = fitted.model_.origin.schema.names(range(fitted.n_features_in_))
-    (tmp_path / "w.csv").write_text(f"name,weight\n{names[1]},2\n{names[0]},-2\nward=heart,1\n")
-    text = said("fit", *private, "--prior", tmp_path / "w.csv")
-    assert "a table of weights, 2 of 4 columns matched by name, 1 of its own left out" in text
+def test_a_table_s_columns_go_by_name(visits, schema, tmp_path):
+    public, table, model = (tmp_path / name for name in ("public.csv", "w.csv", "m.npz"))
+    public.write_text("".join(visits.read_text().splitlines(keepends=True)[:61]))
+    private = visits, "--schema", schema, *FAST
+    done("fit", *private, "--public-data", public, "--model", model)
+    told = dplasso.load(model).privacy_.prior
+    assert told.startswith("a LogisticRegression of scikit-learn trained on 60 public rows with C")
+    table.write_text("name,weight\nage<20,2\nward=eyes,-2\nward=lungs,1\n")
+    text = said("fit", *private, "--prior", table)
+    assert "a table of weights, 2 of 71 columns matched by name, 1 of its own left out" in text
     # A model knows the schema of its columns.
-    assert "all 4 columns in their order" in said("fit", *private, "--prior", model)
+    assert "all 71 columns in their order" in said("fit", *private, "--prior", model)
 
 
 def test_the_ledger_says_what_a_fit_started_from(train, weights, tmp_path):

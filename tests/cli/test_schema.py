@@ -13,31 +13,6 @@ from dplasso import PublicEncoder, open_store
 
 
 @pytest.fixture(scope="session")
-def visits(tmp_path_factory):
-    """Hospital visits: whether somebody came back depends on age and ward."""
-    rng = np.random.default_rng(3)
-    path = tmp_path_factory.mktemp("visits") / "visits.csv"
-    age, ward = rng.uniform(18, 95, 900), rng.choice(["heart", "eyes", "bones"], 900)
-    table = pd.DataFrame({"age": age.astype(int), "ward": ward, "note": ""})
-    often = (table["age"] > 60) & (table["ward"] == "heart")
-    table["back"] = np.where(rng.random(900) < np.where(often, 0.9, 0.1), "yes", "no")
-    table.to_csv(path, index=False)
-    return path
-
-
-@pytest.fixture(scope="session")
-def schema(visits, tmp_path_factory):
-    path = tmp_path_factory.mktemp("schema") / "schema.json"
-    parts = [
-        {"kind": "bins", "column": "age", "edges": [*range(20, 101, 10)]},
-        {"kind": "categories", "column": "ward", "categories": ["bones", "eyes", "heart"]},
-        {"kind": "cross", "columns": ["age", "ward"]},
-    ]
-    path.write_text(json.dumps({"label": "back", "parts": parts}))
-    return path
-
-
-@pytest.fixture(scope="session")
 def model(visits, schema, tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "m.npz"
     options = ("--epsilon", "50", "--classes", "no,yes", "--model", path)
@@ -49,7 +24,7 @@ def test_a_draft_is_json_and_says_that_it_is_not_private(visits, tmp_path):
     result = done("schema", "draft", visits, "--label-column", "back")
     draft = json.loads(result.stdout)
     assert draft["label"] == "back"
-    assert [part["kind"] for part in draft["parts"]] == ["levels", "categories"]
+    assert [part["kind"] for part in draft["parts"]] == ["levels", "categories", "hashed"]
     assert result.stderr.startswith("This draft is not private: ")
     (tmp_path / "s.json").write_text(result.stdout)
     fit = ("fit", visits, "--epsilon", "1", "--schema", tmp_path / "s.json")
