@@ -80,32 +80,21 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A configuration file and a data file in an empty folder."""
+def results(tmp_path_factory):
+    """Measure everything once, by a configuration file and a data file; return where it is."""
     folder = tmp_path_factory.mktemp("bench")
     (folder / "tiny.toml").write_text(TINY)
     made = make_synthetic("rcv1", scale=0.02)
     names = "data", "indices", "indptr", "shape"
     parts = {name: np.array(getattr(made.X, name)) for name in names}
     np.savez(folder / "small.npz", format=np.array("csr"), y=made.y, **parts)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def measured(folder):
-    """Return the options with which everything is measured, and where it was, once."""
     options = ["--config", str(folder / "tiny.toml"), "--data", str(folder), "--jobs", "2"]
     options += ["--out", str(folder / "results")]
     with pytest.MonkeyPatch.context() as patch:
         # In this process, which has compiled already.
         patch.setattr("evidence.cells.in_own_process", call_apart)
         assert command.main(["benchmarks", *options]) == 0
-        yield folder / "results", options
-
-
-@pytest.fixture(scope="module")
-def results(measured):
-    return measured[0]
+    return folder / "results"
 
 
 def read_cases(folder, comparison):
@@ -166,21 +155,6 @@ class TestWholeRun:
         for comparison in ("table3", "growth", "gap"):
             assert f"]({comparison}.png)" in report
             assert (results / f"{comparison}.png").read_bytes().startswith(b"\x89PNG")
-
-    def test_one_case_again_leaves_the_others(self, measured):
-        results, options = measured
-
-        def times():
-            return {path.name: path.stat().st_mtime_ns for path in (results / "cells").iterdir()}
-
-        before, gap = times(), read_cases(results, "gap")["adult"]["runs"]["0"]["gap"]
-        assert command.main(["benchmarks/gap/adult", "--again", *options]) == 0
-        after = times()
-        assert {name for name in after if after[name] != before[name]} == {"gap-adult.json"}
-        assert read_cases(results, "gap")["adult"]["runs"]["0"]["gap"] == gap
-        # Nothing is measured that has been; what was left out is looked for again.
-        assert command.main(["benchmarks/gap", *options]) == 0
-        assert times() == after
 
 
 @pytest.mark.parametrize("quick", [False, True])

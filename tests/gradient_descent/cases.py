@@ -2,6 +2,7 @@
 
 import numpy as np
 import scipy.sparse as sp
+from hypothesis import strategies as st
 
 from dplasso.gradient_descent.noisy_descent import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.steps import GradientPart
@@ -12,6 +13,10 @@ from dplasso.matrix.tiles import lay_tiles
 from dplasso.matrix.unit_rows import UnitRows, by_rows, row_factors
 from dplasso.privacy.randomness import stream_from_key
 from dplasso.runtime.threads import ONE_THREAD
+
+# Entries that somebody might choose.
+EXTREMES = st.sampled_from([1.7e308, -1e300, 1e-300, 5e-324, 2.3e-290, 1.0, 0.0, -0.0])
+HOSTILE = st.floats(allow_nan=False, allow_infinity=False) | EXTREMES
 
 
 def stream(seed=0):

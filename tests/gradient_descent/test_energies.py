@@ -25,7 +25,7 @@ from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import targets_of
 from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, NO_SCALE_EXPONENTS, Scaling, constant_entry
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
-from gradient_descent.cases import records, some_halvings
+from gradient_descent.cases import HOSTILE, records, some_halvings
 from gradient_descent.reference import energies, factor, scaled
 from neighbours import INPUT_KINDS, moved_by, pairs
 
@@ -101,10 +101,6 @@ def test_every_layout_and_number_of_threads_gives_the_same_energies(form, values
             given = {"scaling": scaling, "threads": threads, "loads": some_loads()}
             found = released(getattr(made, "store", made), **given)
         np.testing.assert_array_equal(found, expected)
-
-
-DOUBLES = st.floats(allow_nan=False, allow_infinity=False)
-HOSTILE = DOUBLES | st.sampled_from([1.7e308, -1e300, 1e-300, 5e-324, 2.3e-290, 1.0, 0.0, -0.0])
 
 
 @given(

@@ -6,7 +6,7 @@ generator would fail one of them with probability 4e-5 if the seeds were drawn a
 
 import numpy as np
 import pytest
-from evidence.assurance.randomness import ALARM, draw_words, first_words, measure, word_tests
+from evidence.assurance.randomness import ALARM, draw_words, first_words, word_tests
 
 from dplasso.privacy.randomness import random_stream
 
@@ -25,11 +25,6 @@ def test_one_stream_neighbouring_seeds_and_two_streams_pass():
     assert failed(one ^ other) == set()
 
 
-def test_fresh_entropy_is_tested():
-    report = measure(words=COUNT, streams=2**14)
-    assert (report["passed"], report["tests"], report["words"]) == (True, 20, COUNT + 2**15)
-
-
 def sound():
     return draw_words(random_stream(5), COUNT)
 
@@ -44,24 +39,13 @@ def linear_congruential():
 
 def one_leaning_bit():
     # Bit 17 is set with probability 0.53 instead of a half.
-    rng = np.random.default_rng(0)
-    return sound() | (np.uint64(1 << 17) * (rng.random(COUNT) < 0.06).astype(np.uint64))
+    leaning = np.random.default_rng(0).random(COUNT) < 0.06
+    return sound() | (np.uint64(1 << 17) * leaning.astype(np.uint64))
 
 
 def one_byte_seeds():
-    rng = np.random.default_rng(0)
-    streams = [draw_words(random_stream(int(seed)), 8) for seed in rng.integers(0, 256, COUNT // 8)]
-    return np.concatenate(streams)
-
-
-def a_counter_that_stands_still():
-    stream = random_stream(5)
-    blocks = []
-    for _ in range(COUNT // 8):
-        blocks.append(draw_words(stream, 8))
-        if len(blocks) % 100 == 0:
-            stream.state[12] -= 1
-    return np.concatenate(blocks)
+    seeds = np.random.default_rng(0).integers(0, 256, COUNT // 8)
+    return np.concatenate([draw_words(random_stream(int(seed)), 8) for seed in seeds])
 
 
 def thirty_two_bits():
@@ -88,7 +72,6 @@ def bytes_in_pairs():
         (linear_congruential, "each bit's changes"),
         (one_leaning_bit, "each bit"),
         (one_byte_seeds, "equal words"),
-        (a_counter_that_stands_still, "equal words"),
         (thirty_two_bits, "bytes"),
         (sticky_words, "correlation, next word"),
         (bytes_in_pairs, "pairs of bytes"),

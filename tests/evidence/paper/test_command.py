@@ -2,7 +2,6 @@
 
 import bz2
 import csv
-import json
 import lzma
 from pathlib import Path
 
@@ -10,8 +9,6 @@ import pytest
 from evidence.__main__ import main, time_left
 from evidence.published import FILES, NAMES, TABLE2, TITLES
 from sklearn.datasets import load_svmlight_file
-
-from evidence import cells
 
 QUICK = ("--iterations", "20", "--repeats", "1", "--limit", "0", "--jobs", "1")
 
@@ -41,24 +38,6 @@ def test_each_item_on_a_twin(folder, item, capsys):
     assert "rcv1-twin" in shown.out
     assert "on rcv1-twin" in shown.err
     assert f"{item}.csv" in shown.err
-
-
-def test_finished_cells_are_not_run_again(monkeypatch, capsys):
-    arguments = ("--data", "rcv1@0.01", *QUICK)
-    assert paper("figure1", *arguments, "--json") == 0
-    first = written("figure1")
-    assert json.loads(capsys.readouterr().out)["passed"]
-
-    def refuse(*_):
-        raise AssertionError("a cell was measured")
-
-    monkeypatch.setattr(cells, "_keep", refuse)
-    assert paper("figure1", *arguments) == 0
-    assert written("figure1") == first
-    # Figures share their runs.
-    assert paper("figure4", *arguments) == 0
-    with pytest.raises(AssertionError, match="a cell was measured"):
-        paper("figure1", "--data", "rcv1@0.01", *QUICK[2:])
 
 
 def test_the_five_names_in_this_folder(rows, capsys):
