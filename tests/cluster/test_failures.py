@@ -210,17 +210,6 @@ class Holding(Watched):
         return Held(fetch, add, answer)
 
 
-@pytest.mark.parametrize("name", ["strong", "scaled without privacy"])
-def test_order_and_shape_of_the_tree_do_not_change_a_bit(name, monkeypatch):
-    X, y = records(120, 410 if name == "strong" else 60)
-    expected = released(MODELS[name].fit(X, y))
-    for n_parts, fan_in, depth in ((4, 4, 0), (5, 4, 1), (9, 2, 3), (7, 3, 1)):
-        monkeypatch.setattr(partitions, "FAN_IN", fan_in)
-        engine = Holding()
-        assert released(MODELS[name].fit(*cut(X, y, n_parts), engine=engine)) == expected
-        assert max(engine.fetched) == depth
-
-
 @pytest.mark.parametrize("lost", [(3,), (4, 6, 9), (11, 12, 13, 40)])
 def test_what_is_lost_while_it_is_added_up_is_asked_for_again(lost):
     X, y = records(120, 60)

@@ -19,6 +19,9 @@ def test_any_partition_gives_the_bits_of_one_process(name):
     expected = released(model.fit(X, y))
     for n_parts, engine in ((1, "in process"), (2, "threads"), (7, "in process")):
         assert released(model.fit(*cut(X, y, n_parts), engine=ENGINES[engine])) == expected, n_parts
+    Xs, ys = cut(X, y, 3)
+    by_columns = [some.tocsc() for some in Xs]
+    assert released(model.fit(by_columns, ys, engine=ENGINES["in process"])) == expected
     if name in ("staged", "strong"):
         assert len(model.transcript_) > 2
         assert model.n_records_ != 400
@@ -37,21 +40,8 @@ def test_several_classes_and_numbers_are_learnt_alike(tmp_path):
     paths = [tmp_path / f"{number}.store" for number in range(2)]
     for path, some, labels in zip(paths, *cut(X, three, 2), strict=True):
         write_store(matrix_source(some, labels), path, memory=2**28)
-    assert released(many.fit(paths, engine=InProcessEngine())) == expected
+    assert released(many.fit(list(map(str, paths)), engine=ThreadEngine())) == expected
+    assert released(many.fit([*map(open_store, paths)], engine=InProcessEngine())) == expected
     numbers = DPLasso(3.0, target_bounds=(-2, 2), random_state=1)
     expected = numbers.fit(X, targets).model_.digest
     assert numbers.fit(*cut(X, targets, 3), engine=ThreadEngine()).model_.digest == expected
-
-
-@pytest.mark.parametrize("name", ["strong", "short list", "short list from a prior"])
-def test_stores_and_layouts_give_the_bits_of_memory(name, tmp_path):
-    X, y = records(n_columns=450 if name == "strong" else 60)
-    model, parts = MODELS[name], zip(*cut(X, y, 3), strict=True)
-    expected = released(model.fit(X, y))
-    paths = [tmp_path / f"{number}.store" for number in range(3)]
-    for path, (some, labels) in zip(paths, parts, strict=True):
-        write_store(matrix_source(some, labels), path, memory=2**28)
-    assert released(model.fit(list(map(str, paths)), engine=ThreadEngine())) == expected
-    assert released(model.fit([open_store(p) for p in paths], engine=InProcessEngine())) == expected
-    by_columns, labels = [some.tocsc() for some in cut(X, y, 3)[0]], cut(X, y, 3)[1]
-    assert released(model.fit(by_columns, labels, engine=InProcessEngine())) == expected

@@ -22,7 +22,7 @@ from dplasso.privacy.exponential_mechanism import SelectionRule
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import thread_pool
 from dplasso.selection.registry import make_selector
-from frank_wolfe.cases import add_changes, build, dense_rows, forced, some_labels
+from frank_wolfe.cases import add_changes, build, dense_rows, some_labels
 from frank_wolfe.reference import clipped, column_gradients
 from selection.invariants import check
 
@@ -113,26 +113,6 @@ def test_gradients_are_those_of_the_definition(loss, n_threads, seed, bound, equ
             residuals, expected = gradients(X, labels, steps, [one[:done] for one in taken])
             assert np.abs(residuals).max() <= steps.loss.residual_bound
             assert alpha.tolist() == expected.tolist()
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_parts_add_up_and_one_that_is_lost_catches_up(loss):
-    X, labels, steps = case(loss, 3)
-    whole = rows_of(X, labels, steps)
-    spans = [slice(*span) for span in pairwise((0, 12, 33, ROWS))]
-    pieces = [(X[a], labels[a], steps) for a in spans]
-    parts = [rows_of(*piece) for piece in pieces]
-    alpha, total = whole.start().copy(), sum(part.start() for part in parts)
-    taken = vertices(steps, 3)
-    for number, (done, some) in enumerate(zip(ENDS, rounds(taken), strict=True)):
-        add_changes(alpha, whole.move(*some))
-        if number in (0, 5, 9):
-            parts[1] = rows_of(*pieces[1])
-            parts[1].start()
-            parts[1].move(*(one[: done - some[0].size] for one in taken))
-        for part in parts:
-            add_changes(total, part.move(*some))
-        assert total.tolist() == alpha.tolist()
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
@@ -285,19 +265,6 @@ def test_a_rare_column_outside_the_matrix_is_refused():
     columns.indices[columns.indptr[rare]] = ROWS
     with pytest.raises(DataError, match="the store is damaged"):
         rows.gradient(rare)
-
-
-def test_rows_hear_of_a_round_when_it_is_drawn_and_never_of_the_last():
-    X, labels, steps = case()
-    heard, rows = [], rows_of(X, labels, steps)
-    move = rows.move
-    rows.move = lambda vertex, sign: heard.append(vertex.size) or move(vertex, sign)
-    run = run_of(steps, rows, forced(Transcript(*vertices(steps, 1))))
-    for step in range(1, STEPS + 1):
-        before = sum(heard)
-        run.advance(step, step)
-        assert sum(heard) in (before, step - 1)
-    assert heard == np.diff([0, *ENDS[:-1]]).tolist()
 
 
 def compare(observed, expected):
