@@ -136,7 +136,7 @@ def test_what_cannot_be_calibrated_is_refused():
             calibrate(lambda _, event=event: event(), 1.0, 1e-6)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(
     mu=st.floats(-5, 2).map(lambda exponent: 10.0**exponent),
     ratio=st.floats(-1, 10),

@@ -127,7 +127,7 @@ class TestBelow:
 class TestBernoulli:
     @pytest.mark.parametrize("probability", [1e-3, 1 - 1e-3, 1 / 3])
     def test_frequency(self, probability):
-        hits, count = sum(many(bernoulli, random_stream(4), probability, count=300_000)), 300_000
+        hits, count = sum(many(bernoulli, random_stream(4), probability, count=100_000)), 100_000
         tails = binom.cdf(hits, count, probability), binom.sf(hits - 1, count, probability)
         assert min(tails) > ALARM / 2
 
