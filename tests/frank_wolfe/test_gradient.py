@@ -61,20 +61,10 @@ def test_replacing_contributions_keeps_the_sum_and_reports_changes(
     for _ in range(200):
         i, new = rng.integers(15), rng.uniform(-1, 1)
         old = alpha.copy()
-        row, was, now = np.array([i]), np.array([gradient[i]]), np.array([new])
-        changed, before, count = replace_contributions(
-            problem.design.rows,
-            40,
-            intercept,
-            units,
-            alpha,
-            row,
-            was,
-            now,
-            report_shift,
-            amounts,
-            (changed, before, 0),
-        )
+        given = problem.design.rows, 40, intercept, units, alpha
+        row = np.array([i]), np.array([gradient[i]]), np.array([new])
+        reported_by = report_shift, amounts, (changed, before, 0)
+        changed, before, count = replace_contributions(*given, *row, *reported_by)
         gradient[i] = new
         crossed = np.flatnonzero((old >> report_shift) != (alpha >> report_shift))
         if report_shift == 63:

@@ -34,28 +34,14 @@ SELECTORS = {
 
 def run(problem, selector, drift_tol, *, n_threads=1, way="as it comes"):
     """Return everything a run leaves behind."""
-    recorded = {"record_history": True, "record_work": True}
+    options = {"drift_tol": drift_tol, "n_threads": n_threads}
+    options |= {"record_history": True, "record_work": True}
     with taking(way):
-        found = solve(
-            problem,
-            selector,
-            random_stream(3),
-            drift_tol=drift_tol,
-            n_threads=n_threads,
-            **recorded,
-        )
-    state = found.state
-    return {
-        "vertex": found.transcript().vertex,
-        "sign": found.transcript().sign,
-        "alpha": state.alpha.copy(),
-        "margin": state.margin.copy(),
-        "gradient": state.gradient.copy(),
-        "due": state.rows["due"].copy(),
-        "objective": found.history.objective,
-        "gap": found.history.gap,
-        "touched": found.work.touched,
-    }
+        found = solve(problem, selector, random_stream(3), **options)
+    left = {name: getattr(found.state, name).copy() for name in ("alpha", "margin", "gradient")}
+    left |= {"due": found.state.rows["due"].copy(), "touched": found.work.touched}
+    left |= vars(found.transcript()) | {"gap": found.history.gap}
+    return left | {"objective": found.history.objective}
 
 
 def same(one, other, label=""):

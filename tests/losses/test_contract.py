@@ -360,12 +360,3 @@ def test_each_label_has_the_residual_and_the_probability_of_its_own_loss(margins
     link = loss.link(np.array([margins, margins]))
     assert link.shape == (2, len(margins))
     np.testing.assert_allclose(link[1], one.link(np.array(margins))[:, 1], rtol=1e-9)
-
-
-@given(st.lists(st.floats(-9.0, 9.0), min_size=2, max_size=8), bounds)
-def test_the_link_is_where_the_pulls_balance(margins, each):
-    n_labels = len(margins)
-    loss = loss_of(n_labels, each)
-    (said,) = loss.link(np.array([margins]))
-    absent, there = (residuals(loss, margins, np.full(n_labels, y)) for y in (0.0, 1.0))
-    np.testing.assert_allclose((1.0 - said) * absent + said * there, 0.0, atol=1e-12)

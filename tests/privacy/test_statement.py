@@ -232,12 +232,3 @@ def test_edges_and_scores_say_what_they_are():
     assert "the model's own training cost" in " ".join(score.split())
     seeded = dataclasses.replace(state(random_state=1), about="edges")
     assert "Treat these edges like the records that went in." in seeded.text()
-
-
-def test_a_cost_is_the_statement_of_a_fit_before_there_is_one():
-    cost = privacy_cost(1.0)
-    assert [one.name for one in cost.releases] == ["count", "scales", "gradients", "calibration"]
-    assert cost.number("share") == 0.01
-    loop = privacy_cost(1.0, method="frank-wolfe", n_iter=50, fit_intercept=False, n_records=9)
-    assert loop.number("eps0") == pytest.approx(STATE.number("eps0") / math.sqrt(0.99))
-    assert [one.name for one in loop.releases] == ["vertices"]
