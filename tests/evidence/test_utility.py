@@ -270,24 +270,6 @@ def test_power_is_counted_beside_the_plan(kind):
     assert interval_power.planned_power(interval_power.planned(kind, 50, 5, 3.0, 0.5), 0.5) == 0.0
 
 
-@pytest.mark.parametrize("numbers", [False, True])
-def test_without_noise_a_fit_is_that_of_statsmodels(numbers):
-    pytest.importorskip("statsmodels")
-    from dplasso import DPLinearRegression, DPLogisticRegression
-
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1.0, 1.0, (1_000, 3))
-    y = (rng.random(1_000) < 1.0 / (1.0 + np.exp(-X[:, 0]))).astype(float)
-    model = DPLogisticRegression(math.inf, infer="all", row_norm=2.0)
-    if numbers:
-        y = X[:, 0] + rng.normal(0.0, 0.5, 1_000)
-        model = DPLinearRegression(math.inf, target_bounds=(-4.0, 4.0), infer="all", row_norm=2.0)
-    found = model.fit(X, y).inference_
-    weights, errors = intervals.without_privacy(X, y, numbers)
-    np.testing.assert_allclose(weights, found.coef, atol=1e-2)
-    np.testing.assert_allclose(errors, found.standard_error, rtol=1e-2)
-
-
 def test_the_title_of_the_picture_on_the_front_page_is_true():
     found = items.collect(published("utility"), tuple(METHODS))
     compared = [about["label"] for about, _ in found if about["method"] == "none"]

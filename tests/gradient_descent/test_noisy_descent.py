@@ -6,19 +6,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from evidence.matrices import matrix_source
 from scipy.optimize import minimize
 from scipy.stats import chi2
 
-from dplasso.data.store import write_store
 from dplasso.gradient_descent import noisy_descent
-from dplasso.gradient_descent.gradient_rows import build_gradient_rows
-from dplasso.gradient_descent.noisy_descent import NoisyGradientDescent, gradient_unit
+from dplasso.gradient_descent.noisy_descent import gradient_unit
 from dplasso.gradient_descent.schedule import Schedule, schedule_for
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial
-from dplasso.losses.targets import targets_of
-from dplasso.matrix.scaling import Scaling
 from dplasso.privacy.accounting import LARGEST_SCALE
 from dplasso.runtime.threads import thread_pool
 from gradient_descent.cases import (
@@ -62,27 +57,6 @@ def test_a_run_is_the_reference_s_to_the_bit(values, loss, schedule, constant):
     np.testing.assert_array_equal(average(run), expected)
     # The caller's start is a copy.
     assert start is not run.weights
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("block", [5, 2**15])
-def test_a_store_gives_the_same_bits(tmp_path, monkeypatch, dtype, block):
-    monkeypatch.setattr(noisy_descent, "BLOCK", block)
-    X, y = records(90, dtype=dtype)
-    store = write_store(matrix_source(X, y), tmp_path / "records.store", memory=2**27)
-    scale_exponents, loss = some_halvings(), Logistic(0.5)
-    unit = gradient_unit(loss.residual_bound, NOISY.noise_scale)
-    for constant in (0.0, 0.1):
-        expected = solver(X, y, NOISY, constant=constant, scale_exponents=scale_exponents)
-        scaling = Scaling(np.zeros(0, np.int64), constant, None, scale_exponents)
-        for n_threads in (1, 2):
-            with thread_pool(n_threads) as threads:
-                part = build_gradient_rows(store, loss, targets_of(y), threads).part(scaling, unit)
-                options = {"intercept": constant != 0.0, "scale_exponents": scale_exponents}
-                given = part, 12, 1, unit, NOISY, stream()
-                run = NoisyGradientDescent(*given, threads=threads, **options)
-                run.advance(1, 12)
-            np.testing.assert_array_equal(state(run), state(expected))
 
 
 def test_threads_and_blocks_do_not_show_in_several_outputs():

@@ -61,21 +61,15 @@ class TestCompress:
         dense = entries(0) if by_rows else entries(0).T
         np.testing.assert_array_equal(expand(compressed, dense.shape[1]), dense)
 
-    def test_arrays_that_cannot_be_written_to_are_not_copied(self):
+    def test_arrays_that_kernels_cannot_take_as_they_are_become_ones_that_they_can(self):
         X = sp.csr_array(entries(0))
-        for part in (X.data, X.indices, X.indptr):
-            part.flags.writeable = False
+        X.data = np.repeat(X.data, 2)[::2]
+        X.indices.flags.writeable = False
         compressed, _ = compress(X)
-        indices, values = compressed.indices, compressed.values
-        assert np.shares_memory(values, X.data)
-        # Kernels would be compiled again for arrays that are not.
-        assert indices.flags.writeable
-        assert values.flags.writeable
-        del X
-        np.testing.assert_array_equal(expand(compressed, 5), entries(0))
-        strided = sp.csr_array(entries(0))
-        strided.data = np.repeat(strided.data, 2)[::2]
-        assert compress(strided)[0].values.flags.c_contiguous
+        assert compressed.values.flags.c_contiguous
+        # Kernels would be compiled again for arrays that cannot be written to.
+        assert compressed.indices.flags.writeable
+        assert np.shares_memory(compressed.indices, X.indices)
 
     def test_equal_values_are_not_stored(self):
         X = sp.csr_array((entries(2) != 0).astype(np.float32) * 0.5)
@@ -95,13 +89,6 @@ class TestCompress:
         compressed, _ = compress(X)
         assert compressed.values.size == X.nnz
         assert compressed.constant == 0.0
-
-    def test_explicit_zeros_and_signed_zeros(self):
-        X = sp.csr_array((np.array([0.0, -0.0, 1.0]), [0, 1, 1], [0, 2, 3]), shape=(2, 3))
-        compressed, _ = compress(X)
-        np.testing.assert_array_equal(expand(compressed, 3), [[0, 0, 0], [0, 1, 0]])
-        X.data[2] = 0.0
-        assert compress(X)[0].constant == 0.0
 
     def test_room_behind_the_last_entry_is_ignored(self):
         X = sp.csr_array(entries(3))

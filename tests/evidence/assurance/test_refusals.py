@@ -133,19 +133,6 @@ def test_a_number_too_large_for_single_precision_is_not_let_through_as_infinity(
         refused(private_model, spies, (sp.csr_array(X).astype(np.float32), y), "infinity")
 
 
-def test_an_index_outside_the_matrix(private_model, spies):
-    X, y = common_records()
-    broken = sp.csr_array(X)
-    broken.indices = broken.indices.copy()
-    broken.indices[4] = 99
-    with pytest.raises(ValueError, match="index"):
-        private_model().fit(broken, y)
-    streams, entered = spies
-    # Found while the data are laid out; no gradient is computed and nothing is drawn.
-    assert set(entered) <= {"design_of"}
-    assert [words_drawn(stream) for stream in streams] in ([], [0])
-
-
 def test_modules_searched_for_kernels_are_those_a_fit_uses():
     # A kernel module added elsewhere must be added to `kernels`.
     found = {module.__name__ for module, _ in kernels()}
