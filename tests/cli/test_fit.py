@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array, save_npz
 
 import dplasso
-from cli.conftest import done, found, refused, run_command, said
+from cli.conftest import done, found, said
 
 LASSO = ("--method", "lasso")
 VERTICES = ("--method", "frank-wolfe", "--n-iter", "8")
@@ -185,12 +185,3 @@ def test_labels_need_not_be_numbers(fitted, tmp_path, labels):
     predicted = said("predict", out, *data)
     assert set(predicted.split()) <= {str(label) for label in labels}
     assert said("predict", out, tmp_path / "x.npz") == predicted
-
-
-def test_a_model_that_cannot_be_written_leaves_nothing(train, tmp_path, monkeypatch):
-    def fail(*_: object, **__: object) -> None:
-        raise OSError("disk full")
-
-    monkeypatch.setattr("dplasso.cli.fit.write_model", fail)
-    refused(run_command("fit", train, "--epsilon", "1", "--model", tmp_path / "m.npz"), "disk full")
-    assert list(tmp_path.iterdir()) == []

@@ -148,15 +148,6 @@ def test_whoever_is_nobody_is_refused_and_not_quoted(of_people, name):
     assert "ann" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("before", ["texts", "whole numbers"])
-def test_a_kind_holds_for_all_blocks(of_people, before):
-    names, other = [f"p{k}" for k in range(40)], 7
-    if before == "whole numbers":
-        names, other = [*range(40)], "p7"
-    with pytest.raises(DataError, match=rf"line 41: .* than ids before it \({before}\)"):
-        of_people([*names, other], memory=1)
-
-
 def test_a_column_of_narrow_floats_is_not_trusted_beyond_what_they_hold(of_people):
     with pytest.raises(DataError, match="row 2: a floating-point number"):
         of_people(pa.array([1, 2.0**24], pa.float32()))

@@ -221,12 +221,6 @@ def test_headers_are_taken_for_headers(written, text):
         assert rows_of(path, text.split("\n")[0].split(",")) == text.count("\n") - 1
 
 
-@pytest.mark.parametrize("text", [",\n1,2\n", "\t"])
-def test_columns_without_names_are_refused(written, text):
-    with pytest.raises(DataError):
-        read(written(text), Bins("age", (40,)))
-
-
 def test_a_file_without_a_header_has_the_columns_that_are_named(written):
     parts = Bins("age", (40,)), Categories("work", ("Private", "State-gov"))
     X, y = read(written(f"{NAMES}\n{RECORDS}"), *parts)
@@ -238,6 +232,15 @@ def test_a_file_without_a_header_has_the_columns_that_are_named(written):
     assert rows_of(bare, numbered, Dialect(header=False)) == 4
     # Said to be a header, it is one.
     assert rows_of(bare, RECORDS.split("\n")[0].split(","), Dialect(header=True)) == 3
+    for columns, words in (
+        ("age,work", "--columns names 2 columns, but the first line has 4 fields"),
+        (NAMES.upper(), "the first line already holds the names in --columns"),
+    ):
+        with pytest.raises(DataError, match=words):
+            rows_of(written(f"{NAMES}\n{RECORDS}"), ["age"], Dialect(columns=columns))
+    for text in (",\n1,2\n", "\t"):
+        with pytest.raises(DataError):
+            read(written(text), parts[0])
 
 
 def test_no_record_says_how_a_file_without_a_header_is_written(written):
@@ -247,27 +250,13 @@ def test_no_record_says_how_a_file_without_a_header_is_written(written):
     with pytest.raises(DataError, match="no column 'column_3'"):
         rows_of(path, ["column_3"], asked)
     assert rows_of(path, "nst", Dialect(";", columns="n,s,t")) == 2
-
-
-def test_nor_in_what_characters(written):
+    # Nor in what characters, but for a mark in front of all.
     asked, words = Dialect(columns="word,label"), Categories("word", ("文", "b"))
     assert read(written("文,1\nb,2\n"), words, dialect=asked)[0][:, :2].tolist() == [[1, 0], [0, 1]]
     utf_16 = written("文,1\n", encoding="utf-16")
     assert read(utf_16, words, dialect=asked)[0][:, :2].tolist() == [[1, 0]]
     with pytest.raises(DataError, match="line 1: this is not UTF-8 text"):
         read(written("é,1\nb,2\n", encoding="cp1252"), words, dialect=asked)
-
-
-@pytest.mark.parametrize(
-    ("columns", "words"),
-    [
-        ("age,work", "--columns names 2 columns, but the first line has 4 fields"),
-        (NAMES.upper(), "the first line already holds the names in --columns"),
-    ],
-)
-def test_names_that_do_not_fit_are_refused(written, columns, words):
-    with pytest.raises(DataError, match=words):
-        rows_of(written(f"{NAMES}\n{RECORDS}"), ["age"], Dialect(columns=columns))
 
 
 def test_the_note_of_excel_is_no_header(written):

@@ -120,11 +120,6 @@ def test_frames_of_every_kind_give_one_matrix(table):
     assert (model.predict_proba(polars) == model.predict_proba(table)).all()
 
 
-def test_names_that_are_too_many():
-    with pytest.raises(ValueError, match="too many to name all"):
-        PublicEncoder(Schema((Hashed("a", 30),))).get_feature_names_out()
-
-
 def test_the_output_stays_sparse(table):
     """scikit-learn has no sparse data frame: any other output is refused by it, in words."""
     assert PublicEncoder(SCHEMA).set_output(transform="default").fit_transform(table).nnz

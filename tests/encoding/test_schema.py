@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dplasso import DPLogisticRegression
+from dplasso import DPLogisticRegression, PublicEncoder
 from dplasso.datasets import ATTRIBUTES, FEATURE_NAMES
 from schemas import (
     Bins,
@@ -75,6 +75,8 @@ def test_few_names_of_many_columns():
     ]
     with pytest.raises(ValueError, match="columns must be from 0 to"):
         schema.names([schema.n_features])
+    with pytest.raises(ValueError, match="too many to name all"):
+        PublicEncoder(schema).get_feature_names_out()
 
 
 @pytest.mark.parametrize(
@@ -139,6 +141,9 @@ def test_parts_that_make_no_sense(make, message):
         make()
 
 
+BINS = '{"parts": [{"kind": "bins", "column": "x", "edges": [1]}]'
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -146,6 +151,7 @@ def test_parts_that_make_no_sense(make, message):
         ("[1]", r's\.json: invalid schema: a schema must be a JSON object with a list of "parts"'),
         ('{"parts": [], "x": 1}', "unknown entry 'x'"),
         ('{"parts": [], "label": 1}', "label must be the name of a column"),
+        *((f'{BINS}, "missing": {missing}}}', "missing") for missing in ('"NA"', "[1]")),
         ('{"parts": [{"kind": "onehot"}]}', "part 1: kind must be one of categories, bins"),
         ('{"parts": [{"kind": "number", "bond": 1}]}', "number has no 'bond'; it takes column, b"),
         ('{"parts": [{"kind": "number", "column": "a"}]}', "part 1: number needs 'bound'"),

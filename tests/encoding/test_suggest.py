@@ -17,6 +17,10 @@ from schemas import Categories, Date, Hashed, Levels, Text, schema_of
 suggest = PublicEncoder.suggest
 
 
+def drafted_of(path, *options):
+    return json.loads(done("schema", "draft", path, *options).stdout)
+
+
 def drafted(values, **table):
     schema = suggest(pa.table({"x": values} | table))
     assert schema_of(schema.to_json()) == schema
@@ -131,28 +135,15 @@ def test_very_many_columns_take_seconds(tmp_path):
     assert time.process_time() - began < 3.0
 
 
-def drafted_of(path, *options):
-    return json.loads(done("schema", "draft", path, *options).stdout)
-
-
-def test_a_table_of_many_columns_is_looked_at_in_fewer_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr("dplasso.encoding.files._DRAFT_FIELDS", 20)
-    path = tmp_path / "t.jsonl"
-    rows = [{"a": None if k < 4 else k / 2, "b": str(k), "c": k / 4} for k in range(9)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    for options, n_rows in (((), 6), (("--rows", 2), 2), (("--rows", 99), 9)):
-        b = next(part for part in drafted_of(path, *options)["parts"] if part["column"] == "b")
-        assert b["categories"] == [*range(n_rows)]
-
-
-@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".csv"])
-def test_the_first_rows(tmp_path, suffix):
-    table = pa.table({"a": ["x", None, "z"], "y": [0, 1, 0]})
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".csv", ".jsonl"])
+def test_the_first_rows(tmp_path, monkeypatch, suffix):
+    """Of a table of many columns they are fewer."""
+    monkeypatch.setattr("dplasso.encoding.files._DRAFT_FIELDS", 8)
+    table = pa.table({"a": ["v", None, "w", "x", "y", "z"], "y": [0, 1] * 3})
     path = write(tmp_path / f"t{suffix}", table)
-    assert [drafted_of(path, "--rows", n)["parts"][0]["categories"] for n in (2, 3)] == [
-        ["x"],
-        ["x", "z"],
-    ]
+    for options, n_values in (((), 3), (("--rows", 2), 1), (("--rows", 3), 2), (("--rows", 9), 5)):
+        categories = drafted_of(path, *options)["parts"][0]["categories"]
+        assert categories == list("vwxyz")[:n_values]
     path.rename(tmp_path / "t.svm")
     refused(run_command("schema", "draft", tmp_path / "t.svm"), "is not a table; draft")
     (tmp_path / "empty.csv").write_text("a,y\n")

@@ -33,12 +33,8 @@ def words(bits=20, ngrams=(1, 1), binary=False, **more):
     return Text("body", bits, ngrams, binary, missing="error", **more)
 
 
-def text_source(paths, hashing):
-    return encode_files(paths, Schema((hashing,), "y")).source
-
-
 def read(path, hashing=words(), memory=MEMORY):  # noqa: B008
-    source = text_source(path, hashing)
+    source = encode_files(path, Schema((hashing,), "y")).source
     assert source.n_features == 2**hashing.bits
     return gather(source.blocks(memory), source.n_features)
 
@@ -92,7 +88,7 @@ def test_several_files_are_one_data_set(tmp_path):
     ]
     pq.write_table(pa.table({"body": TEXTS[4:], "y": [1.0]}), paths[2])
     seen = []
-    source = text_source(paths, words())
+    source = encode_files(paths, Schema((words(),), "y")).source
     assert source.total == sum(path.stat().st_size for path in paths)
     blocks = source.blocks(1, lambda done, total: seen.append((done, total)))
     X, y, _ = gather(blocks, 2**20)
@@ -171,7 +167,7 @@ def test_an_open_quote_does_not_take_the_file_for_one_field(tmp_path):
 
 def test_a_file_that_changes_meanwhile(tmp_path):
     path = write(tmp_path / "t.csv", TEXTS, LABELS)
-    blocks = text_source(path, words()).blocks(1)
+    blocks = encode_files(path, Schema((words(),), "y")).source.blocks(1)
     next(blocks)
     path.write_bytes(path.read_bytes() + b"6,more\r\n")
     with pytest.raises(DataError, match="the file changed during reading"):
@@ -183,7 +179,7 @@ def test_memory_bounds_the_blocks(tmp_path):
     vocabulary = [f"word{k}" for k in range(3000)]
     texts = [" ".join(rng.choice(vocabulary, 60)) for _ in range(1000)]
     path = write(tmp_path / "t.csv", texts, ["0", "1"] * 500)
-    source = text_source(path, words(ngrams=(1, 2)))
+    source = encode_files(path, Schema((words(ngrams=(1, 2)),), "y")).source
     memory = 1 << 20
     blocks = list(source.blocks(memory))
     assert max(block.indices.nbytes + block.values.nbytes for block in blocks) < memory / 4

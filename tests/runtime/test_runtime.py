@@ -51,7 +51,7 @@ def test_compiling_is_announced_once():
     assert (said, spent.seconds) == ([COMPILING], 0)
 
 
-def test_it_is_announced_before_it_is_done():
+def test_it_is_announced_before_it_is_done_and_an_error_inside_ends_the_listening():
     class StopError(Exception):
         pass
 
@@ -62,9 +62,6 @@ def test_it_is_announced_before_it_is_done():
     with announce_compilation(stop), pytest.raises(StopError):
         kernel(1)
     assert kernel.signatures == []
-
-
-def test_an_error_inside_ends_the_listening():
     said = []
     with pytest.raises(KeyError), announce_compilation(said.append):
         raise KeyError("inside")
@@ -166,11 +163,9 @@ def test_a_quota_is_rounded_up(tmp_path, monkeypatch, groups, files, cores):
     assert usable_cores(tmp_path) == cores
 
 
-def test_the_evidence_counts_alike():
-    assert machine.usable_cores() == usable_cores()
-
-
 def test_jobs_below_zero_leave_cores_free(monkeypatch):
+    # The evidence counts alike.
+    assert machine.usable_cores() == usable_cores()
     monkeypatch.setattr(threads, "usable_cores", lambda: 4)
     assert [count_threads(n) for n in (None, 1, 7, -1, -2, -9)] == [1, 1, 7, 4, 3, 1]
 
