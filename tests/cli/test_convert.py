@@ -9,18 +9,9 @@ import pyarrow.parquet as pq
 from cli.conftest import done, found, refused, run_command, said
 
 
-def test_says_what_was_converted(train, tmp_path):
-    for amount in ("2GB", " 1.5 gib ", "500M", "100000000"):
-        told = said("convert", train, tmp_path / "s", "--memory", amount, "--force")
-    assert "800 rows, 30 columns" in told
-    assert "declare it with --features" in told
-    told = said("convert", train, tmp_path / "s", "--force", "--features", "50")
-    assert "800 rows, 50 columns" in told
-    assert "declare it" not in told
-
-
 def test_json(train, tmp_path):
-    report = found("convert", train, tmp_path / "s")
+    for amount in ("2GB", " 1.5 gib ", "500M", "100000000"):
+        report = found("convert", train, tmp_path / "s", "--memory", amount, "--force")
     assert (report["n_samples"], report["n_features"]) == (800, 30)
     assert report["bytes"] == sum(report["arrays"].values())
     info = found("data", "info", tmp_path / "s")
@@ -32,15 +23,11 @@ def test_json(train, tmp_path):
 
 def test_info_for_people(train, tmp_path):
     store = tmp_path / "train.store"
-    done("convert", train, store)
-    text = said("data", "info", store)
-    for words in ("rows 800", "columns 30", "not verified"):
-        assert words in text
-    assert "all checksums match" in said("data", "info", store, "--verify")
+    assert "declare it with --features" in said("convert", train, store)
     content = bytearray((store / "rows.indices.npy").read_bytes())
     content[500] ^= 1
     (store / "rows.indices.npy").write_bytes(content)
-    done("data", "info", store)
+    assert "not verified" in said("data", "info", store)
     verified = run_command("data", "info", store, "--verify")
     refused(verified, "rows.indices.npy is damaged: the checksum of bytes")
     (tmp_path / "ones.svm").write_text("1 1:1 2:1\n-1 3:1\n")

@@ -59,23 +59,6 @@ def test_json_has_exactly_the_documented_keys(fitted, held_out, tmp_path, monkey
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_text_says_what_a_person_needs(told, held_out, tmp_path):
-    text = told(*LASSO, "--test", held_out)
-    for words in (
-        "nothing (give --model",
-        *("800 rows, 30 columns", "AUC", "Differentially private with epsilon = 1"),
-        "taken from the file and is treated as public",
-    ):
-        assert words in text
-    # Two lines of the statement, the rest on demand.
-    assert "Settings tuned on the same records" not in text
-    whole = told(*VERTICES, "--features", "64", "--explain")
-    assert "Settings tuned on the same records" in whole
-    assert "the bound on entries (1; larger entries were clipped to it), and all other" in whole
-    assert "taken from the file" not in whole
-    assert "after 8 steps, L1 radius 10" in whole
-
-
 def test_a_model_from_fit_to_evaluate(fitted, held_out, tmp_path):
     out = tmp_path / "model.npz"
     report = fitted("--test", held_out, "--model", out)
