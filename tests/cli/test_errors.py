@@ -50,24 +50,6 @@ def test_the_shell_completes_commands_and_options(typed, offered):
     assert (ended.exit_code, ended.stdout.split()) == (0, [offered])
 
 
-def test_help_of_any_command_loads_nothing_heavy():
-    script = """if True:
-        import sys
-        from typer.testing import CliRunner
-        from dplasso.cli.app import app
-        for command in sys.argv[1:]:
-            ended = CliRunner().invoke(app, [*command.split(), "--help"])
-            assert ended.exit_code == 0, (command, ended.output)
-        heavy = {"numba", "sklearn", "scipy", "matplotlib", "dp_accounting", "numpy"}
-        sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)
-    """
-    commands = ["", *map(" ".join, every_command())]
-    ended = subprocess.run(
-        [sys.executable, "-c", script, *commands], capture_output=True, text=True
-    )
-    assert ended.returncode == 0, ended.stderr
-
-
 @pytest.mark.parametrize("kind", [DataError, LedgerError, ParameterError])
 def test_an_error_names_parameters_as_its_reader_knows_them(kind):
     error = kind("`n_iter=3` is too much for `max_weights`", where="a.csv", advice="leave it out")

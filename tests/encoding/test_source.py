@@ -1,19 +1,22 @@
 """Tables of every kind by a schema: the columns no record decides, and errors that name rows."""
 
 import json
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyarrow import csv
 from sklearn.feature_extraction import FeatureHasher
 
 from cli.conftest import done
 from data.row_blocks import gather_table
-from dplasso import DataError
+from dplasso import DataError, DPLogisticRegression, PublicEncoder
 from encoding.generated import write
-from schemas import Bins, Categories, Hashed, Number, Schema, Text
+from schemas import Bins, Categories, Date, Hashed, Number, Schema, Text, schema_of
 
 CITIES = {"size": [0, 1, 2], "city": ["Lima", "Oslo"], "new": [False, True]}
 
@@ -162,3 +165,144 @@ def test_arrow_files_with_categories_of_polars(tmp_path):
     assert y.tolist() == ["n", "y", "y"]
     drafted = done("schema", "draft", tmp_path / "t.arrow", "--label-column", "y").stdout
     assert [part["column"] for part in json.loads(drafted)["parts"]] == ["a"]
+
+
+# --- dates --------------------------------------------------------------------------------------
+
+# Where a day begins before that of Greenwich.
+EAST = timezone(timedelta(hours=9))
+DAYS = [date(1969, 12, 31), date(1970, 1, 1), None, date(2024, 2, 29), date(1600, 3, 1)]
+
+
+def codes(part, values):
+    schema = Schema((part,))
+    assert schema_of(schema.to_json()) == schema
+    names = schema.names(range(schema.n_features))
+    X = PublicEncoder(schema).transform(pa.table({"d": values})).tocoo()
+    found = dict(zip(X.row.tolist(), X.col.tolist(), strict=True))
+    return [names[found[row]] if row in found else None for row in range(len(values))]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array(DAYS),
+        pa.array(DAYS, pa.date64()),
+        pa.array([d and datetime(d.year, d.month, d.day, 23, 59) for d in DAYS]),
+        pa.array([d and datetime(d.year, d.month, d.day, 1, tzinfo=UTC) for d in DAYS]),
+        pa.array([d and datetime(d.year, d.month, d.day, 0, tzinfo=EAST) for d in DAYS]),
+        pa.array([d and f" {d}" for d in DAYS]),
+        pa.array([str(d or "") for d in DAYS]).dictionary_encode(),
+    ],
+    ids=["days", "milliseconds", "times", "zoned", "east", "words", "dictionary"],
+)
+def test_what_is_taken_of_a_date(values):
+    """As the standard library says it."""
+    for take, code in (("month", "%b"), ("weekday", "%a")):
+        expected = [f"{take}(d)={d:{code}}" if d else f"{take}(d) (missing)" for d in DAYS]
+        assert codes(Date("d", take=take), values) == expected
+        assert codes(Date("d", take=take, missing="ignore"), values)[2] is None
+    assert codes(Date("d", take="year", edges=[1970, 2000]), values) == [
+        *("year(d)<1970", "1970<=year(d)<2000", "year(d) (missing)", "year(d)>=2000"),
+        "year(d)<1970",
+    ]
+
+
+def test_formats_and_what_is_no_date():
+    spoken = pa.array(["31.12.2024 23:00", "01.02.2024 00:00"])
+    found = codes(Date("d", take="month", format="%d.%m.%Y %H:%M"), spoken)
+    assert found == ["month(d)=Dec", "month(d)=Feb"]
+    assert (
+        codes(Date("d", take="month"), pa.array([None, None], pa.null()))
+        == ["month(d) (missing)"] * 2
+    )
+    for values, words in (
+        (pa.array(["2024-01-01", "2024-13-01"]), "row 2: the value is not a date in the format"),
+        (pa.array([1, 2]), "must hold dates, not int64"),
+        (pa.array([["a"]]), "must hold dates, not list"),
+    ):
+        with pytest.raises(DataError, match=words):
+            codes(Date("d", take="month"), values)
+    with pytest.raises(DataError, match="row 3: the value is missing"):
+        codes(Date("d", take="month", missing="error"), pa.array(DAYS))
+
+
+# --- missing values -----------------------------------------------------------------------------
+
+
+def rows(schema, **columns):
+    return PublicEncoder(schema).transform(pd.DataFrame(columns)).toarray().astype(int).tolist()
+
+
+def test_no_number_and_no_date_is_one_of_the_usual_words():
+    words = ["5", "n/a", " NaN ", "NULL", "?", "none"]
+    found = rows(Schema((Bins("x", (3,)),)), x=words)
+    assert found == [[0, 1, 0]] + 5 * [[0, 0, 1]]
+    month = Schema((Date("d", "month"),))
+    assert [row[-1] for row in rows(month, d=["2026-01-31", "NA"])] == [0, 1]
+
+
+def test_a_schema_declares_words_of_its_own():
+    parts = (Categories("x", ("a", "NA")), Hashed(("x",), 3), Bins("n", (3,)))
+    x, n = ["a", "NA", "unknown ", "?"], ["1", "UNKNOWN", "?", "4"]
+    declared = Schema(parts, missing=("na", "unknown"))
+    found = rows(declared, x=x, n=n)
+    # A declared category is a value; other parts of that column take the word for missing.
+    assert [row[:4] for row in found] == [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]]
+    assert [row[12] for row in found] == [0, 1, 1, 0]
+    assert [row[-1] for row in found] == [0, 1, 1, 0]
+    assert [row[:4] for row in rows(Schema(parts), x=x, n=["1"] * 4)][2] == [0, 0, 1, 0]
+    assert schema_of(declared.to_json()) == declared
+    assert not declared.same_columns(Schema(parts))
+
+
+def test_a_declared_value_is_missing_however_it_is_stored():
+    number = Schema((Bins("x", (3,)),), missing=("-9",))
+    for pair in ([-9, 4], [-9.0, 4.0], ["-9", "4"], ["-9.0", "4"], [Decimal("-9"), Decimal(4)]):
+        assert rows(number, x=pair) == [[0, 0, 1], [0, 1, 0]]
+    day = Schema((Date("d", "month"),), missing=("1900-01-01",))
+    for days in (["1900-01-01"], pd.to_datetime(["1900-01-01"])):
+        assert rows(day, d=days)[0][-1] == 1
+        assert rows(Schema(day.parts), d=days)[0][-1] == 0
+
+
+def test_a_draft_says_what_counts_as_missing():
+    numbers = [str(k % 80) for k in range(92)] + ["NA"] * 8
+    table = pa.table({"age": numbers, "work": ["a", "b", "?", "c"] * 25, "y": ["no", "yes"] * 50})
+    draft = PublicEncoder.suggest(table, "y")
+    kinds = [part["kind"] for part in draft.to_json()["parts"]]
+    assert kinds == ["levels", "categories"]
+    assert draft.parts[1].categories == ("a", "b", "c")
+    assert {"NA", "N/A", "null", "?"} <= set(draft.missing)
+    assert draft.confirm[0].startswith("92 % numbers, the rest 'NA', which counts as missing; ")
+    assert draft.confirm[1].startswith("75 % words, the rest '?', which counts as missing; ")
+
+
+def test_a_draft_says_which_words_stand_among_numbers(tmp_path):
+    table = pa.table(
+        {"pay": [str(k % 80) for k in range(95)] + ["not known"] * 5, "y": [0, 1] * 50}
+    )
+    draft = PublicEncoder.suggest(table, "y")
+    assert draft.to_json()["parts"][0]["kind"] == "levels"
+    assert "95 % numbers, the rest 'not known', words: list those" in draft.confirm[0]
+    csv.write_csv(table, tmp_path / "t.csv")
+    draft = ("schema", "draft", tmp_path / "t.csv", "--label-column", "y", "--missing", "Not known")
+    known = json.loads(done(*draft).stdout)
+    assert "the rest 'not known', which counts as missing" in known["parts"][0]["confirm"]
+    assert rows(schema_of(known), pay=["not known"])[0][-1] == 1
+
+
+def test_a_draft_says_how_thousands_are_read():
+    table = pa.table(
+        {"pay": ["1.234,50", "800.5"] * 9, "b": ["12.345,5", "9"] * 9, "y": [0, 1] * 9}
+    )
+    with pytest.raises(DataError, match=r"in pay, b have thousands separators; .* --decimal ,"):
+        PublicEncoder.suggest(table, "y")
+
+
+def test_labels_in_other_capitals_are_told_of():
+    model = DPLogisticRegression(1.0, classes=["no", "yes"])
+    with pytest.raises(
+        DataError, match="row 2 of those that enter; it differs from a class only in"
+    ):
+        model.fit([[1.0], [0.0]], ["no", "Yes"])
