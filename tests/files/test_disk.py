@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import os
+import stat
 import threading
 import time
 import zipfile
@@ -17,12 +18,13 @@ from evidence.matrices import matrix_source
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.conftest import refused, run_command
+from cli.conftest import new_ledger, refused, run_command
 from dplasso import DPLogisticRegression, LedgerError, ModelFileError, StoreError, load, open_store
 from dplasso.checkpoint import fit_with_checkpoints
 from dplasso.data.store import write_store
 from dplasso.ledger import create_ledger
 from dplasso.model import read_model, write_model
+from estimators.kinds import stored
 
 X, Y = np.eye(8), np.arange(8) % 2
 
@@ -274,3 +276,62 @@ def test_labels_of_other_kinds_are_refused(model, tmp_path, labels):
     with pytest.raises(ValueError, match="cannot be written to a model file"):
         write_model(with_labels(model, labels), tmp_path / "m.npz")
     assert list(tmp_path.iterdir()) == []
+
+
+# --- whose files they are -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_umask():
+    """What holds records, or is the curator's, is its owner's alone, whatever the umask."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def modes(place):
+    """Return the rights of everything at a place."""
+    inside = [place, *(place.rglob("*") if place.is_dir() else ())]
+    return {(one.is_dir(), stat.S_IMODE(one.stat().st_mode)) for one in inside}
+
+
+@pytest.mark.usefixtures("no_umask")
+def test_a_store_is_its_owner_s_alone(tmp_path):
+    X = np.eye(6, dtype=np.float32)
+    stored(X, np.arange(6) % 2, tmp_path / "a.store")
+    assert modes(tmp_path / "a.store") == {(True, 0o700), (False, 0o600)}
+
+
+@pytest.fixture
+def fit(no_umask, tmp_path):
+    """Return a ledger, a checkpoint, and what makes fits that write to both."""
+    ledger, kept = tmp_path / "l", tmp_path / "kept"
+    new_ledger(ledger, 3.0, 1e-5)
+
+    def run(**options):
+        model = DPLogisticRegression(0.5, classes=[0, 1], ledger=ledger)
+        return fit_with_checkpoints(model, np.eye(40), np.arange(40) % 2, kept, **options)
+
+    return ledger, kept, run
+
+
+def test_a_ledger_its_key_and_a_checkpoint_but_not_a_model(fit, tmp_path):
+    ledger, kept, run = fit
+    model = run()
+    for place in (ledger, Path(f"{ledger}.key"), kept):
+        assert modes(place) == {(False, 0o600)}
+    model.save(tmp_path / "m.npz")
+    assert modes(tmp_path / "m.npz") == {(False, 0o666)}
+    os.umask(0o077)
+    model.save(tmp_path / "other.npz")
+    assert modes(tmp_path / "other.npz") == {(False, 0o600)}
+
+
+def test_rights_that_were_given_to_a_file_stay(fit):
+    ledger, kept, run = fit
+    run()
+    for place in (ledger, kept):
+        place.chmod(0o640)
+    run(overwrite=True)
+    for place in (ledger, kept):
+        assert modes(place) == {(False, 0o640)}
