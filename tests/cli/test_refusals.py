@@ -56,6 +56,7 @@ FIT --method ridge => --method must be one of logistic, linear, lasso, frank-wol
 FIT --n-iter 3 => --n-iter cannot be combined with --method logistic, only with --method frank-wolfe
 FIT --method lasso --row-norm unit => --row-norm cannot be combined with --method lasso
 2 FIT --method logistic --max-weights {1.5|many} => --max-weights
+FIT --row-norm 2 --infer-share 0.3 => give --infer too
 FIT --infer all => --infer needs --row-norm to be a number
 FIT --method lasso --infer all => --infer cannot be combined with --method lasso
 fit numbers.svm --epsilon 1 --method logistic => the labels are numbers with fractions
@@ -127,6 +128,7 @@ audit --method guess => --method must be one of
 audit --epsilon inf => nothing to audit
 audit --mechanism other => mechanism
 audit --runs 3 => --runs must be at least
+audit --false-alarm 2 => --false-alarm must
 audit --method exact => --method must be one of frank-wolfe, lasso
 audit --method logistic --solver standard => --solver is not for --method logistic
 

@@ -109,6 +109,7 @@ def test_numbers(rows, tmp_path, method):
     assert predicted.size == 300
     assert np.all(np.abs(predicted - 10.0) <= 15.0)
     assert "R^2" in said(*fit)
+    assert "numbers from -5 to 25" in said("show", path)
     refused(
         run_command("predict", path, test, "--proba"), "predicts numbers, not probabilities", code=2
     )

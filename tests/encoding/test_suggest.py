@@ -112,13 +112,14 @@ def test_the_likely_label(tmp_path):
 
 def test_label_and_identifiers_are_left_out():
     ids = [f"id{k}" for k in range(100)]
-    table = pa.table({"id": ids, "when": pa.array([0] * 100, pa.time32("s")), "a": [1] * 100,
-                      "label": [0, 1] * 50})  # fmt: skip
+    empty = pa.array([None] * 100, pa.float64())
+    table = pa.table({"id": ids, "none": empty, "when": pa.array([0] * 100, pa.time32("s")),
+                      "a": [1] * 100, "label": [0, 1] * 50})  # fmt: skip
     schema = suggest(table)
     assert schema.columns == ["a"]
     assert schema.label == "label"
     assert schema.note.startswith("this draft is not private: its columns")
-    assert schema.note.endswith(" (left out: id, when)")
+    assert schema.note.endswith(" (left out: id, none, when)")
     assert suggest(table, "a").columns == ["label"]
     with pytest.raises(DataError, match="no column 'y'; there are"):
         suggest(table, "y")
