@@ -26,11 +26,10 @@ def test_the_reference_has_every_public_name_once():
 
 
 SOURCE = ROOT / "src"
-# Those of the estimators are run by their own tests.
 EXAMPLES = [
     ".".join(path.relative_to(SOURCE).with_suffix("").parts)
     for path in sorted(SOURCE.rglob("*.py"))
-    if ">>> " in path.read_text(encoding="utf-8") and path.parent.name != "estimators"
+    if ">>> " in path.read_text(encoding="utf-8")
 ]
 
 

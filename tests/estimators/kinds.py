@@ -64,6 +64,14 @@ def many(kind="lasso"):
 
 
 @cache
+def long(kind="lasso"):
+    """Return rows so long that a LASSO draws its columns, and labels by the first five."""
+    rng = np.random.default_rng(4)
+    X = rng.choice([-1.0, 0.0, 1.0], (300, 450)).astype(np.float32)
+    return sp.csr_array(X), np.where(X[:, :5].sum(axis=1) > 0.0, "yes", "no")
+
+
+@cache
 def four(kind="lasso"):
     """Return rows of 500 columns and labels of four classes."""
     return four_classes()
@@ -81,16 +89,16 @@ def strong(kind="logistic"):
     return sp.csr_array(X), y
 
 
-DRAWN = {"epsilon": 20.0, "max_weights": 12}
+KEPT = {"epsilon": 20.0, "max_weights": 12}
 WEIGHTED = {"epsilon": 20.0, "n_iter": 12, "class_weight": (1.0, 2.0, 3.0, 0.5)}
 # Every sort of model: its estimator, its options and its data.
 SORTS = {
     "lasso, all columns": ("lasso", {}, few),
-    "lasso, drawn": ("lasso", {"epsilon": 2.0}, many),
-    "lasso, refitted": ("lasso", DRAWN, many),
+    "lasso, drawn": ("lasso", {"epsilon": 50.0, "max_weights": 5}, long),
+    "lasso, kept": ("lasso", KEPT, many),
     "lasso, not private": ("lasso", {"epsilon": inf, "max_weights": 4}, few),
-    "lasso, four classes": ("lasso", DRAWN, four),
-    "lasso of numbers": ("lasso of numbers", DRAWN, many),
+    "lasso, four classes": ("lasso", KEPT, four),
+    "lasso of numbers": ("lasso of numbers", KEPT, many),
     "vertices": ("frank-wolfe", {"n_iter": 40, "feature_bound": 0.5}, few),
     "vertices, not private": ("frank-wolfe", {"epsilon": inf, "n_iter": 40}, few),
     "vertices, four classes": ("frank-wolfe", WEIGHTED, four),

@@ -1,6 +1,5 @@
 """What must not change the result changes not a bit of it, and nothing of the caller's changes."""
 
-import joblib
 import numpy as np
 import pytest
 
@@ -81,14 +80,6 @@ def test_stored_zeros(kind):
     for options in ({"drift_tol": 0.01}, {"drift_tol": None}, {"solver": "standard"}):
         model = make("frank-wolfe", INF, n_iter=30, **options)
         assert model.fit(full, y).transcript_ == model.fit(X, y).transcript_
-
-
-@pytest.mark.parametrize("sort", ["lasso, all columns", "logistic"])
-def test_arrays_that_cannot_be_written_to(sort, tmp_path):
-    model, X, y = sort_of(sort)
-    for rows in (X, X.tocsc()):
-        joblib.dump((rows, y), tmp_path / "rows")
-        same(fitted(sort), model.fit(*joblib.load(tmp_path / "rows", mmap_mode="r")))
 
 
 @each_classifier

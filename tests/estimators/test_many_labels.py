@@ -143,14 +143,6 @@ def test_every_form_gives_the_same_bits(tmp_path):
     np.testing.assert_array_equal(weights(*parts, engine=InProcessEngine()), expected)
 
 
-def test_weights_people_and_short_lists():
-    fit = DPLogisticRegression(20.0, max_weights=3, random_state=0)
-    fit.fit(X, Y, sample_weight=RNG.random(N))
-    assert np.unique(fit.coef_.indices).size == 3
-    fit = DPLogisticRegression(5.0, rows_per_person=2).fit(X, Y, groups=np.arange(N) // 2)
-    assert fit.privacy_.rows_per_person == 2
-
-
 @pytest.mark.parametrize(
     ("estimator", "y", "words"),
     [

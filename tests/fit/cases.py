@@ -5,10 +5,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import scipy.sparse as sp
-from evidence.matrices import matrix_source
 
-from dplasso import DPLassoClassifier, open_store
-from dplasso.data.store import write_store
+from dplasso import DPLassoClassifier
 
 MANY = 900
 NAMES = np.array(["ant", "bee", "cat", "dog"])
@@ -51,18 +49,3 @@ def releases(model, *, last=True):
                 place, kind, _ = name.split("-", 2)
                 held |= {f"{kind}-share": file["shares"][int(place)], name[3:]: file[name]}
     return held
-
-
-def same_model(one, other):
-    """Check that two fits released the same."""
-    arrays, others = (fit.model_.released.arrays() for fit in (one, other))
-    assert arrays.keys() == others.keys()
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(array, others[name], err_msg=name)
-
-
-def other_forms(X, y, place):
-    """Return sparse rows in other forms with their labels; a store, at `place`, has its own."""
-    write_store(matrix_source(X, y), place)
-    forms = [X.tocsc(), X.toarray(), X.astype(np.float64)]
-    return [*((form, y) for form in forms), (open_store(place), None)]

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from dplasso import DPLasso, DPLassoClassifier, privacy_cost, weakest_association
-from dplasso.cluster import InProcessEngine
 from dplasso.fit import lasso
 from dplasso.phases import count
-from fit.cases import fitted, other_forms, records, releases, same_model
+from fit.cases import fitted, records, releases
 from recorded_fits import short_runs
 
 
@@ -89,18 +88,6 @@ def test_rows_are_drawn_from_where_most_of_them_are_long(share):
     # Short rows are far below the limit, and long ones beyond twice that. Noise has .01.
     assert releases(model)["rows-part"] == pytest.approx(share, abs=0.06)
     assert "lengths of rows" in model.privacy_.find("rows").words
-
-
-@pytest.mark.parametrize("way", ["drawn", "kept"])
-def test_every_form_of_the_records_gives_the_same_model(way, data, tmp_path, monkeypatch):
-    if way == "drawn":
-        monkeypatch.setattr(lasso, "_LONGER_ROWS", 1e-3)
-    whole, (X, y) = fitted(data), data
-    assert bool(kept_columns(whole)) == (way == "kept")
-    for form in other_forms(X, y, tmp_path / "s"):
-        same_model(fitted(form), whole)
-    parts = [X[:100], X[100:]], [y[:100], y[100:]]
-    same_model(DPLassoClassifier(20.0, random_state=7).fit(*parts, engine=InProcessEngine()), whole)
 
 
 @pytest.mark.usefixtures("drawing")

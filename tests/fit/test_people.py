@@ -161,12 +161,6 @@ def test_a_store_keeps_no_name(store):
     )
 
 
-def test_stores_without_people_know_none(table, tmp_path):
-    records = encode_files(table, SCHEMA)
-    store = write_store(records.source, tmp_path / "s.store", origin=records.origin)
-    assert (store.people, store.knows_people) == (None, False)
-
-
 def test_what_does_not_say_whose_rows_they_are_is_refused(table, tmp_path):
     text = tmp_path / "a.svm"
     text.write_text("1 1:1\n0 2:1\n")
