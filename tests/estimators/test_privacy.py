@@ -68,33 +68,26 @@ def test_a_number_of_records_that_sets_the_tolerance_is_said_to_be_used(n_record
 
 
 @each_kind
-class TestStatement:
-    def test_a_default_fit_is_private_and_one_without_noise_is_not(self, kind):
-        declared = {"classes": ("no", "yes")} if kind in CLASSIFIERS else {}
-        statement = make(kind, **declared).fit(*few(kind)).privacy_
-        without = make(kind, INF).fit(*few(kind)).privacy_
-        assert (without.is_private, without.epsilon, without.randomness) == (False, INF, "none")
-        assert statement.is_private
-        assert 0.99 < statement.epsilon <= 1.0
-        assert statement.delta == 1e-6
-        assert statement.randomness == "operating system"
-        assert statement.classes == ("declared" if declared else "none")
-        assert statement.reasons == ()
+def test_a_statement_says_whether_a_fit_is_private_and_where_its_classes_are_from(kind):
+    declared = {"classes": ("no", "yes")} if kind in CLASSIFIERS else {}
+    statement = make(kind, **declared).fit(*few(kind)).privacy_
+    assert (statement.is_private, statement.reasons) == (True, ())
+    assert 0.99 < statement.epsilon <= 1.0
+    assert statement.delta == 1e-6
+    assert statement.randomness == "operating system"
+    assert statement.classes == ("declared" if declared else "none")
+    without = make(kind, INF).fit(*few(kind)).privacy_
+    assert (without.is_private, without.epsilon, without.randomness) == (False, INF, "none")
+    assert without.classes == ("taken from y, treated as public" if declared else "none")
 
-    @pytest.mark.parametrize(
-        "seed", [0, np.int64(3), np.random.default_rng(0), np.random.RandomState(0)]
-    )
-    def test_a_seeded_fit_is_not(self, kind, seed):
-        statement = make(kind, random_state=seed).fit(*few(kind)).privacy_
-        assert not statement.is_private
-        assert statement.randomness == "seeded"
-        assert "a seed was given" in " ".join(statement.reasons)
-        assert "NOT differentially private" in statement.text()
 
-    def test_classes_taken_from_the_labels_are_declared_public(self, kind):
-        told = make(kind).fit(*few(kind)).privacy_.classes
-        expected = "taken from y, treated as public" if kind in CLASSIFIERS else "none"
-        assert told == expected
+@each_kind
+@pytest.mark.parametrize("seed", [0, np.random.default_rng(0), np.random.RandomState(0)])
+def test_a_seeded_fit_is_not_private(kind, seed):
+    statement = make(kind, random_state=seed).fit(*few(kind)).privacy_
+    assert (statement.is_private, statement.randomness) == (False, "seeded")
+    assert "a seed was given" in " ".join(statement.reasons)
+    assert "NOT differentially private" in statement.text()
 
 
 @each_kind

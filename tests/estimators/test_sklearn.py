@@ -90,7 +90,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from dplasso import *
 from dplasso.gradient_descent import schedule
 # The checks fit 500 times. Hundreds of steps take most of that, and nothing here needs so many.
-schedule.FEWEST_STEPS, schedule.MOST_STEPS = 8, 40
+schedule.FEWEST_STEPS, schedule.MOST_STEPS = 4, 12
 # Of a few dozen records.
 warnings.filterwarnings("ignore", ".*may be no better than chance", NoiseWarning)
 warnings.filterwarnings("ignore", ".?sample_weight.? holds weights above", UserWarning)
