@@ -201,13 +201,3 @@ def test_an_unfitted_model_says_so(kind, tmp_path):
         with pytest.raises(NotFittedError):
             getattr(model, name)(*arguments)
     assert not list(tmp_path.iterdir())
-
-
-@each_kind
-def test_progress_is_shown_on_request(kind, capsys):
-    make(kind).fit(*few(kind))
-    assert capsys.readouterr() == ("", "")
-    make(kind, verbose=1).fit(*few(kind))
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "training" in shown.err

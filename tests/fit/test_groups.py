@@ -9,7 +9,7 @@ import pandas
 import polars
 import pyarrow
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplasso import DataError, DPLogisticRegression
@@ -40,6 +40,7 @@ def slow(groups, limit=1):
     return within
 
 
+@settings(max_examples=50)
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=60), st.integers(1, 4))
 def test_the_first_rows_of_each_person(groups, limit):
     for given_as in (np.array(groups), [f"n{g}" for g in groups]):
@@ -53,22 +54,21 @@ NAMES = st.one_of(
 )
 
 
+@settings(max_examples=50)
 @given(NAMES, st.data())
 def test_rows_are_one_person_s_iff_their_names_are_equal(names, data):
     for order in (names, names[::-1]):
         given_as = data.draw(st.sampled_from([list, tuple, boxed, as_objects]))
         assert entering(given_as(order)) == slow(order)
     # Cut in parts, of which numpy makes what it likes.
-    cut = data.draw(st.integers(1, len(names) - 1))
-    for form in (list, boxed, np.array):
-        parts = [form(names[:cut]), form(names[cut:])]
-        try:
-            found = entering(names, parts=parts)
-        except DataError:
-            assert form is np.array
-        else:
-            asked = [one for part in parts for one in part] if form is np.array else names
-            assert found == slow(asked)
+    cut, form = data.draw(st.integers(1, len(names) - 1)), data.draw(st.sampled_from([list, boxed]))
+    assert entering(names, parts=[form(names[:cut]), form(names[cut:])]) == slow(names)
+    parts = [np.array(names[:cut]), np.array(names[cut:])]
+    try:
+        found = entering(names, parts=parts)
+    except DataError:
+        return
+    assert found == slow([one for part in parts for one in part])
 
 
 def as_objects(names):

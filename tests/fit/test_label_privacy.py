@@ -15,12 +15,10 @@ from dplasso import (
     DPLinearRegression,
     DPLogisticRegression,
     Geometry,
-    LedgerError,
     private_quantiles,
 )
 from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import Schema
-from dplasso.ledger import create_ledger
 from fit.cases import releases
 from recorder import compare
 
@@ -153,14 +151,6 @@ def test_statement_report_and_cautions_say_what_is_not_protected(tmp_path):
     people = model(rows_per_person=2).fit(X, Y)
     assert "any 2 records of one person were given other labels" in people.privacy_.text()
     assert "the labels of all rows of one person" in page_of(people, tmp_path / "p.npz")
-
-
-def test_a_ledger_is_for_one_relation(tmp_path):
-    path = tmp_path / "budget.db"
-    create_ledger(path, 3.0, 1e-5, neighbors="label")
-    model(1.0, ledger=path).fit(X, Y)
-    with pytest.raises(LedgerError, match="label"):
-        model(1.0, ledger=path, neighbors="replace-one").fit(X, Y)
 
 
 def test_edges_need_no_noise():

@@ -90,18 +90,6 @@ def test_rows_are_drawn_from_where_most_of_them_are_long(share):
     assert "lengths of rows" in model.privacy_.find("rows").words
 
 
-@pytest.mark.usefixtures("drawing")
-def test_a_person_s_rows_count_together(data):
-    one, two = (
-        DPLassoClassifier(5.0, rows_per_person=rows, max_weights=5).fit(*data).privacy_
-        for rows in (1, 2)
-    )
-    for name in ("vertices", "gradients"):
-        moved = [told.find(name).numbers["sensitivity"] for told in (one, two)]
-        assert moved == [0.5, 1.0]
-    assert "each person, with up to 2 rows" in two.text()
-
-
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_counts_are_noisy(n_classes):
     """Thirty draws of a standard deviation far beyond 1: one that is exact is no chance."""

@@ -158,24 +158,24 @@ def test_standard_errors_are_those_of_repeated_fits():
 
 
 @pytest.mark.parametrize(
-    ("fitted", "shape"),
+    ("options", "y", "n_outputs"),
     [
-        (lambda: model(classes=[0, 1, 2]).fit(X, SUBJECT), (3, D)),
-        (lambda: model(classes=None).fit(X, np.eye(3, dtype=int)[SUBJECT]), (3, D)),
-        (
-            lambda: DPLinearRegression(
-                1.0, target_bounds=(0, 2), public_rows=PUBLIC, random_state=0
-            ).fit(X, SUBJECT),
-            (1, D),
-        ),
-        (lambda: model(max_weights=10).fit(X, Y), (1, D)),
-        (lambda: model(prior=np.ones(D)).fit(X, Y), (1, D)),
-        (lambda: model(neighbors="replace-one", fit_intercept=False).fit(X, Y), (1, D)),
+        ({"classes": [0, 1, 2]}, SUBJECT, 3),
+        ({"classes": None}, np.eye(3, dtype=int)[SUBJECT], 3),
+        ({"max_weights": 10}, Y, 1),
+        ({"prior": np.ones(D)}, Y, 1),
+        ({"neighbors": "replace-one", "fit_intercept": False}, Y, 1),
     ],
 )
-def test_every_target_and_option(fitted, shape):
-    found = fitted()
-    assert found.coef_.shape == shape
+def test_every_target_and_option(options, y, n_outputs):
+    found = model(**options).fit(X, y)
+    assert found.coef_.shape == (n_outputs, D)
+    assert releases(found)["mix-n_directions"] > 0
+
+
+def test_numbers_are_predicted_with_them():
+    settings = {"target_bounds": (0, 2), "random_state": 0}
+    found = DPLinearRegression(1.0, public_rows=PUBLIC, **settings).fit(X, SUBJECT)
     assert releases(found)["mix-n_directions"] > 0
 
 
@@ -215,20 +215,15 @@ def test_rows_of_another_kind_are_left_out(epsilon):
     assert sum(directions == 0 for directions, _ in found["other"]) >= (2 if epsilon < 1.0 else 3)
 
 
-def test_the_statement_names_them():
-    fitted = model().fit(X, Y)
-    statement = fitted.privacy_
+def test_the_statement_and_the_ledger_name_them(tmp_path):
+    path = tmp_path / "budget.db"
+    create_ledger(path, 2.0, 1e-5)
+    statement = model(0.3, random_state=None, ledger=path).fit(X, Y).privacy_
     assert statement.public_rows == GEOMETRY.description
     assert f"600 public rows without labels (digest {GEOMETRY.digest[:16]})" in statement.text()
     assert "not protected by this fit" in statement.text()
     assert json.loads(statement.to_json())["public_rows"] == GEOMETRY.description
     assert "public rows" in {one.name for one in statement.releases}
-
-
-def test_a_ledger_names_them(tmp_path):
-    path = tmp_path / "budget.db"
-    create_ledger(path, 2.0, 1e-5)
-    model(0.3, random_state=None, ledger=path).fit(X, Y)
     (entry,) = Ledger(path).budget().entries
     assert GEOMETRY.digest[:16] in entry.charge.prior
 

@@ -168,17 +168,20 @@ def test_a_flipped_byte_is_found_or_does_not_matter(path):
     # Up to the next member of the archive: the archive's own notes on it do not matter.
     end = content.index(b"PK\x03\x04", start)
     assert end > start + 500
-    for place in range(len(content)):
+    # In every field of the archive; fewer in the header, which is text under one checksum.
+    for place in range(0, len(content), 2):
+        if start < place < end - 8 and place % 8:
+            continue
         flipped = bytearray(content)
-        flipped[place] ^= 0x01 if place % 2 else 0xFF
+        flipped[place] ^= 0x01 if place % 4 else 0xFF
         unchanged = None if start <= place < end else original
         assert is_refused_or_same(path, flipped, unchanged), place
 
 
-def test_a_truncated_file_is_refused_at_every_length(path):
+def test_a_truncated_file_is_refused_at_any_length(path):
     write_model(fitted(), path)
     content = path.read_bytes()
-    for length in range(len(content)):
+    for length in (*range(0, len(content), 7), *range(len(content) - 100, len(content))):
         path.write_bytes(content[:length])
         with pytest.raises(ModelFileError):
             read_model(path)
@@ -338,13 +341,6 @@ def test_nothing_is_unpacked(path):
         read_model(path)
 
 
-def test_parameters_the_estimator_does_not_know_are_refused(path):
-    write_model(fitted(), path)
-    rewrite(path, lambda header: header["params"].update(no_such_parameter=1))
-    with pytest.raises(ModelFileError, match="no valid model"):
-        load(path)
-
-
 @each_kind
 def test_what_was_set_since_the_fit_is_not_in_the_file(kind, tmp_path):
     X, y = few(kind)
@@ -363,6 +359,7 @@ def test_what_was_set_since_the_fit_is_not_in_the_file(kind, tmp_path):
 @pytest.mark.parametrize(
     ("parameter", "reason"),
     [
+        ({"no_such_parameter": 1}, "no valid model"),
         ({"row_norm": "long"}, "row_norm must be"),
         ({"l1_radius": 1.0}, "no estimator has these parameters"),
         ({"epsilon": -1.0}, "epsilon must be"),

@@ -3,7 +3,6 @@
 from math import comb
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -67,17 +66,6 @@ def test_a_model_without_weights_is_an_empty_table(tmp_path):
     nothing = load(path).weights()
     assert nothing.to_pandas().empty
     assert (len(nothing), nothing.rows(), repr(nothing)) == (0, [], "(no column has a weight)")
-
-
-def test_a_data_frame_of_weights_names_its_columns(tmp_path):
-    path = tmp_path / "m.npz"
-    write_model(fitted(names=["a", "b", "c", "d"]), path)
-    release_again(path, vertices([0, 1], np.array([1, -1], np.int8), late_start=0))
-    # Steps of 2/3 and 2/4 of the radius: the second halves the first.
-    table = load(path).weights()
-    assert list(table) == [("a", pytest.approx(10 / 3)), ("b", -5.0)]
-    frame = pd.DataFrame(table.top(5))
-    assert frame.to_dict("list") == {"name": ["b", "a"], "weight": [-5.0, table["a"]]}
 
 
 RNG = np.random.default_rng(2)
