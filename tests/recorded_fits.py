@@ -173,21 +173,15 @@ def short_runs():
         yield
 
 
-def _score(metric, kind, relation, X, y, _):
-    numbers = {"target_bounds": BOUNDS} if kind == NUMBERS else {}
-    model = _public_model(kind)
+def _score(metric, kind, sizes, relation, X, y, _):
+    """Score a model, or compare two."""
+    options = {"target_bounds": BOUNDS} if kind == NUMBERS else {}
+    options |= {"metric": metric, "neighbors": relation}
+    scored = private_score if len(sizes) == 1 else private_comparison
     # scikit-learn's softmax of huge margins is none, and says so.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        return private_score(model, X, y, 1.0, metric=metric, neighbors=relation, **numbers)
-
-
-def _compared(metric, kind, relation, X, y, _):
-    numbers = {"target_bounds": BOUNDS} if kind == NUMBERS else {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        pair = _public_model(kind), _public_model(kind, 0.01)
-        return private_comparison(*pair, X, y, 1.0, metric=metric, neighbors=relation, **numbers)
+        return scored(*(_public_model(kind, size) for size in sizes), X, y, 1.0, **options)
 
 
 # Classes or labels of every kind of target that there are scores of.
@@ -195,7 +189,7 @@ SCORED = {NUMBERS: 0, TWO_CLASSES: 2, SEVERAL_CLASSES: 3, MANY_LABELS: 4}
 
 
 @cache
-def _public_model(kind, size=1.0):
+def _public_model(kind, size):
     X, y = common_records(seed=9)
     if kind == MANY_LABELS:
         y = np.random.default_rng(3).integers(0, 2, (len(X), 4))
@@ -205,17 +199,8 @@ def _public_model(kind, size=1.0):
     return (Ridge(1.0 / size) if kind == NUMBERS else LogisticRegression(C=size)).fit(X, y)
 
 
-def _search(kind, grid, options, relation, X, y, _):
-    estimator = kind(neighbors=relation, classes=[0, 1], **options)
-    return _searched(estimator, grid, X, y)
-
-
-def _search_of_labels(relation, X, y, _):
-    estimator = DPLogisticRegression(neighbors=relation)
-    return _searched(estimator, {"max_weights": [None, 4]}, X, y)
-
-
-def _searched(estimator, grid, X, y):
+def _search(kind, grid, classes, relation, X, y, _):
+    estimator = kind(neighbors=relation, classes=classes)
     search = PrivateSearch(estimator, grid, 5.0, tries=3, random_state=4)
     with warnings.catch_warnings(), short_runs():
         warnings.simplefilter("ignore")
@@ -424,18 +409,18 @@ def _cases():
     yield "frank-wolfe, Algorithm 1", case
     for metric, one in METRICS.items():
         for kind in one.kinds:
-            work, many = partial(_score, metric, kind), kind == MANY_LABELS
+            work, many = partial(_score, metric, kind, (1.0,)), kind == MANY_LABELS
             case = Case(work, SCORED[kind], forms=IN_MEMORY, many_labels=many)
             yield f"score, {metric} of {kind}", case
             if metric in COMPARING:
-                work = partial(_compared, metric, kind)
+                work = partial(_score, metric, kind, (1.0, 0.01))
                 yield f"comparison, {metric} of {kind}", replace(case, work=work)
-    given = DPLogisticRegression, {"max_weights": [None, 4]}, {}
-    yield "search", Case(partial(_search, *given), forms=IN_MEMORY)
-    case = Case(_search_of_labels, 4, forms=IN_MEMORY, many_labels=True)
+    given = DPLogisticRegression, {"max_weights": [None, 4]}
+    yield "search", Case(partial(_search, *given, [0, 1]), forms=IN_MEMORY)
+    case = Case(partial(_search, *given, None), 4, forms=IN_MEMORY, many_labels=True)
     yield "search of labels", case
-    given = DPLassoClassifier, {"max_weights": [2, 5]}, {}
-    yield "search of a lasso", Case(partial(_search, *given), forms=IN_MEMORY)
+    given = DPLassoClassifier, {"max_weights": [2, 5]}
+    yield "search of a lasso", Case(partial(_search, *given, [0, 1]), forms=IN_MEMORY)
     targets = ((DPLogisticRegression, 2), (DPLogisticRegression, 3), (DPLinearRegression, 0))
     for (kind, classes), (name, options) in product(targets, PLAINLY.items()):
         options, forms = {"epsilon": 5.0} | options, ("csr", "csc", "partitions")
