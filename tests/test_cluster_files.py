@@ -10,6 +10,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "packaging" / "cluster"
 IMAGE, MANIFEST = ((FOLDER / name).read_text() for name in ("Containerfile", "raycluster.yaml"))
+SMALL = (FOLDER.parent / "Containerfile").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 RAY = re.search(r'"ray\[default\]==([\d.]+)"', IMAGE)[1]
 
@@ -18,6 +19,8 @@ def test_versions_are_those_of_the_project():
     (ray,) = map(Requirement, PROJECT["optional-dependencies"]["ray"])
     assert ray.specifier.contains(RAY)
     assert f'rayVersion: "{RAY}"' in MANIFEST
+    assert set(re.findall(r"dplasso:[\d.]+\d", SMALL)) == {f"dplasso:{PROJECT['version']}"}
+    assert len(set(re.findall(r"^FROM (\S+)", SMALL + IMAGE, re.MULTILINE))) == 1
     # The first that asks for a token.
     assert tuple(map(int, RAY.split("."))) >= (2, 52)
     tag = f"dplasso-cluster:{PROJECT['version']}"
@@ -28,18 +31,9 @@ def test_versions_are_those_of_the_project():
     assert {"ray", "storage"} <= set(PROJECT["optional-dependencies"])
 
 
-def test_the_small_image_is_of_this_version_and_runs_as_nobody_special():
-    small = (FOLDER.parent / "Containerfile").read_text()
-    assert set(re.findall(r"dplasso:[\d.]+\d", small)) == {f"dplasso:{PROJECT['version']}"}
-    assert small.index("\nUSER 1000") > small.rindex("\nRUN")
-    assert set(re.findall(r"^FROM (\S+)", small, re.MULTILINE)) == {
-        *re.findall(r"^FROM (\S+)", IMAGE, re.MULTILINE)
-    }
-
-
-def test_the_image_runs_as_nobody_special_and_tells_nobody():
-    lines = [line for line in IMAGE.splitlines() if line and not line.startswith("#")]
-    assert lines.index("USER 1000") > max(n for n, line in enumerate(lines) if "RUN" in line)
+def test_images_run_as_nobody_special_and_tell_nobody():
+    for image in (SMALL, IMAGE):
+        assert image.index("\nUSER 1000") > image.rindex("\nRUN")
     assert not re.search(r"(TOKEN|SECRET|PASSWORD|KEY_ID)", IMAGE)
     for setting in ("RAY_USAGE_STATS_ENABLED=0", "RAY_automatic_object_spilling_enabled=0"):
         assert setting in IMAGE

@@ -80,14 +80,10 @@ def test_what_notebooks_import_exists():
             assert all(hasattr(module, alias.name) for alias in node.names), ast.unparse(node)
 
 
-def test_versions_agree():
+def test_versions_agree_and_the_conda_recipe_asks_for_what_the_package_does():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == dplasso.__version__
     assert f"\nversion: {dplasso.__version__}\n" in (ROOT / "CITATION.cff").read_text()
-
-
-def test_the_conda_recipe_asks_for_what_the_package_does():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     recipe = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text()
     assert f'  version: "{dplasso.__version__}"\n' in recipe
     bounds = dict(re.findall(r"^    - (\S+) >=(\S+)$", recipe, re.MULTILINE))

@@ -91,6 +91,8 @@ class TestOfEveryKind:
     def test_bad_data_spend_nothing(self, kind, path, tmp_path):
         X, y = few(kind)
         dense, model = X.toarray(), make(kind, ledger=path)
+        outside = X.copy()
+        outside.indices[4] = 999
         damaged = stored(X, y, tmp_path / "rows.store")
         place = next(damaged.path.glob("rows.values*"))
         place.write_bytes(place.read_bytes()[:-4] + np.float32(np.nan).tobytes())
@@ -100,6 +102,7 @@ class TestOfEveryKind:
             (X, np.full(120, "no")),
             (X, y[:-1]),
             (X[:, :0], y),
+            (outside, y),
             (damaged, None),
         ]:
             with pytest.raises(ValueError):
