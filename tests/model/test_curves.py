@@ -64,9 +64,9 @@ def test_a_curve_is_what_the_number_adds_to_the_margin(table, epsilon, size):
 def test_errors_are_those_of_the_noise(table):
     """Of many fits, the effects lie about their mean as far as the curve says."""
     # So little budget that the loss is flat as far as the fits go; elsewhere errors are smaller.
-    fits = [fitted(table, epsilon=0.1, random_state=seed).curves()[0] for seed in range(80)]
+    fits = [fitted(table, epsilon=0.1, random_state=seed).curves()[0] for seed in range(40)]
     fits = [curve for curve in fits if curve.effect.size == 16]
-    assert len(fits) > 50
+    assert len(fits) > 25
     spread = np.std([curve.effect for curve in fits], axis=0)
     told = np.mean([curve.standard_error for curve in fits], axis=0)
     # The noise of the slope, which calibration finds, comes on top.
