@@ -20,8 +20,6 @@ from dplasso import (
 )
 from dplasso.checkpoint import fit_with_checkpoints, read_checkpoint, resume_fit
 from dplasso.checkpoint import session as checkpoint
-from dplasso.encoding.parts import Bins
-from dplasso.encoding.schema import Schema
 from dplasso.errors import CheckpointError
 from dplasso.ledger import (
     add_dataset,
@@ -31,6 +29,7 @@ from dplasso.ledger import (
     reserve,
 )
 from ledger.workers import charge, small_problem
+from schemas import Bins, Schema
 
 # Nothing is counted, so that steps cost what the ledger's workers charge.
 ALONE = {"fit_intercept": False, "n_records": 100}

@@ -17,10 +17,9 @@ from dplasso import (
     Geometry,
     private_quantiles,
 )
-from dplasso.encoding.parts import Bins
-from dplasso.encoding.schema import Schema
 from fit.cases import releases
 from recorder import compare
+from schemas import Bins, Schema
 
 N, D = 400, 30
 RNG = np.random.default_rng(0)

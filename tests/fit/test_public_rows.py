@@ -26,11 +26,10 @@ from dplasso import (
 )
 from dplasso.cluster import InProcessEngine
 from dplasso.data.store import open_store, write_store
-from dplasso.encoding.hashed import Hashed
-from dplasso.encoding.schema import Schema
 from dplasso.ledger import create_ledger
 from dplasso.runtime import progress
 from fit.cases import releases
+from schemas import Hashed, Schema
 
 N, D = 1500, 60
 

@@ -17,10 +17,8 @@ from dplasso import (
     PublicEncoder,
     load,
 )
-from dplasso.encoding.hashed import Hashed
-from dplasso.encoding.parts import Categories
-from dplasso.encoding.schema import Schema
 from recorded_fits import short_runs
+from schemas import Categories, Hashed, Schema
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.normal(size=(60, 4)), columns=list("abcd"))

@@ -8,7 +8,6 @@ import scipy.sparse as sp
 
 from dplasso import DPLassoClassifier, DPLogisticRegression, ModelFileError, load
 from dplasso.model import write_model
-from dplasso.report.page import report_section
 from fit.cases import releases
 from model.files import fitted, header_of, release_again, rewrite, vertices
 
@@ -145,7 +144,7 @@ def test_the_table_lists_what_was_corrected_and_what_came_of_it(model):
     np.testing.assert_allclose(table.values - table.correction, started[table.columns], atol=1e-9)
     assert all({"weight", "correction"} <= row.keys() for row in table.top(3).rows())
     assert "correction" in repr(table)
-    page = report_section(model.model_)
+    page = model._repr_mimebundle_()["text/html"]
     assert f"{len(table):,} corrections to the public model" in page
     assert "starts from" in page
     assert "corrected by" in page
