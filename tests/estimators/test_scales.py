@@ -22,11 +22,8 @@ SORTS = {
     "no intercept": ("logistic", {"fit_intercept": False} | RICH),
     "not private": ("logistic", RICH | {"epsilon": math.inf}),
     "three classes": ("logistic", RICH),
-    "short list, three classes": ("logistic", {"max_weights": 4} | RICH),
     "linear": ("linear", RICH),
-    "linear, short list": ("linear", {"max_weights": 4} | RICH),
     "refit": ("lasso", REFIT),
-    "refit of numbers": ("lasso of numbers", REFIT),
     "refit, three classes": ("lasso", REFIT),
 }
 each_sort = pytest.mark.parametrize("sort", SORTS)
