@@ -47,6 +47,7 @@ def test_the_table_is_coef_by_name(model):
     frame = weights.to_pandas()
     assert frame["weight"].to_dict() == dict(weights)
     assert bool(frame.loc["name 0", "clear"])
+    assert pd.DataFrame(weights).columns.tolist() == ["name", "weight"]
 
 
 def test_the_largest_come_first_and_only_those_that_tell_are_clear(model):
