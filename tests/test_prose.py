@@ -49,13 +49,12 @@ def test_what_is_allowed_is_not(text):
     assert not found(text)
 
 
-def test_a_page_begins_with_an_example():
+def test_a_page_begins_with_an_example_and_lines_are_those_of_the_page(
+    tmp_path, capsys, monkeypatch
+):
     late = "# A page\n\n" + "Words.\n\n" * prose.FIRST_LINES + "```python\nfit(X, y)\n```\n"
     assert list(prose.findings("docs/page.md", late)) == [(1, "no example in the first 40 lines")]
     assert not list(prose.findings("docs/glossary.md", late))
-
-
-def test_lines_are_those_of_the_page(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(prose, "ROOT", tmp_path)
     page = tmp_path / "page.md"
     page.write_text(f"{EXAMPLE}Fine.\n\n{LONG}\n")

@@ -37,15 +37,12 @@ def fitted(kind, table, y=None, **options):
     return kind(5.0, random_state=0, **options).fit(X, table["y"] if y is None else y)
 
 
+TWO = {"classes": ["no", "yes"]}
 CASES = [
-    (DPLogisticRegression, {"classes": ["no", "yes"]}, None),
-    (DPLogisticRegression, {"classes": ["no", "yes"], "max_weights": 6}, None),
-    (
-        DPLogisticRegression,
-        {"classes": ["no", "yes"], "prior": np.full(SCHEMA.n_features, 0.1)},
-        None,
-    ),
-    (DPLassoClassifier, {"classes": ["no", "yes"]}, None),
+    (DPLogisticRegression, TWO, None),
+    (DPLogisticRegression, TWO | {"max_weights": 6}, None),
+    (DPLogisticRegression, TWO | {"prior": np.full(SCHEMA.n_features, 0.1)}, None),
+    (DPLassoClassifier, TWO, None),
     (DPLogisticRegression, {"classes": [0, 1, 2]}, "three"),
     (DPLinearRegression, {"target_bounds": (0, 100)}, "age"),
 ]

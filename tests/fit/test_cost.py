@@ -44,8 +44,7 @@ def test_is_what_a_fit_states(kind, given, told):
     for n_features in (None, 10_000):
         known = {"n_features": n_features, "method": method} | told
         cost = privacy_cost(**{"epsilon": 1.0, "delta": 1e-6} | asked | known)
-        assert cost.is_private
-        for name in ("n_classes", "steps", "mechanism", "records", "accountant"):
+        for name in ("is_private", "n_classes", "steps", "mechanism", "records", "accountant"):
             assert getattr(cost, name) == getattr(stated, name), name
         for name in NEARLY:
             expected = pytest.approx(getattr(stated, name), rel=1e-4, abs=1e-9)

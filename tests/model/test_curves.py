@@ -90,14 +90,8 @@ def test_several_classes_and_numbers_have_curves(table):
     frame, margin, _ = table
     classes = np.digitize(margin, [0.0, 2.0])
     model = fitted((frame, None, classes), classes=[0, 1, 2])
-    assert [curve.name for curve in model.curves()] == [
-        "x: 0",
-        "x: 1",
-        "x: 2",
-        "z: 0",
-        "z: 1",
-        "z: 2",
-    ]
+    names = [curve.name for curve in model.curves()]
+    assert names == [f"{column}: {label}" for column in "xz" for label in range(3)]
     model = fitted((frame, None, margin), DPLinearRegression, target_bounds=(-4, 5))
     assert [curve.name for curve in model.curves()] == ["x", "z"]
     assert np.ptp(model.curves()[0].effect) > 2.0
