@@ -89,11 +89,6 @@ def test_a_byte_order_mark_is_no_part_of_a_json_file(tmp_path):
     assert found("convert", tmp_path / "t.jsonl", tmp_path / "s", *options)["n_features"] == 3
 
 
-def test_json_has_no_infinities():
-    report = found("budget", "--epsilon", "inf", "--rows", 100, "--columns", 10)
-    assert (report["privacy"]["mu"], report["findable"][-1]["epsilon"]) == ("inf", "inf")
-
-
 # --- what a promise lacks ------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.sparse import csr_array, save_npz
 
-from cli.conftest import charged_to, every_command, new_ledger, refused, run_command
+from cli.conftest import charged_to, done, every_command, new_ledger, refused, run_command
 
 ROWS = {
     "number.svm": "+1 1:1\n-1 2:x\n",
@@ -235,9 +235,8 @@ def world(train, model, stores, tmp_path_factory):
     (folder / "folder").mkdir()
     new_ledger(folder / "team.ledger", 3, 1e-5, "visits")
     shutil.copytree(stores, folder / "stores")
-    made = run_command("convert", train, folder / "train.store", "--features", 30)
-    assert made.exit_code == 0, made.output
-    return folder
+    done("convert", train, folder / "train.store", "--features", 30)
+    return folder, contents(folder)
 
 
 def contents(folder):
@@ -250,11 +249,12 @@ def test_refused_before_training(case, world, monkeypatch):
         raise AssertionError("training started")
 
     monkeypatch.setattr("dplasso.cli.training.fit_estimator", train)
-    monkeypatch.chdir(world)
-    before, (arguments, words) = contents(world), split(case)
+    folder, before = world
+    monkeypatch.chdir(folder)
+    arguments, words = split(case)
     refused(run_command(*arguments), *words, code=2 if case.startswith("2 ") else 1)
-    assert contents(world) == before
-    assert charged_to(world / "team.ledger") == []
+    assert contents(folder) == before
+    assert charged_to(folder / "team.ledger") == []
 
 
 @pytest.mark.parametrize(
@@ -267,10 +267,11 @@ def test_refused_before_training(case, world, monkeypatch):
     ],
 )
 def test_refused_by_the_fit(case, world, monkeypatch):
-    monkeypatch.chdir(world)
-    before, (arguments, words) = contents(world), split(case)
+    folder, before = world
+    monkeypatch.chdir(folder)
+    arguments, words = split(case)
     refused(run_command(*arguments), *words)
-    assert contents(world) == before
+    assert contents(folder) == before
 
 
 # --- addresses that hold a secret -----------------------------------------------------------------

@@ -133,7 +133,7 @@ def test_very_many_columns_take_seconds(tmp_path):
     (tmp_path / "wide.csv").write_text(f"{names}\n" + ("0.5" + "," * 9_999 + "\n") * 3)
     began = time.process_time()
     assert [part["column"] for part in drafted_of(tmp_path / "wide.csv")["parts"]] == ["c0"]
-    assert time.process_time() - began < 3.0
+    assert time.process_time() - began < 4.0
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".csv", ".jsonl"])
