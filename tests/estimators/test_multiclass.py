@@ -108,14 +108,3 @@ def test_probabilities_are_calibrated(kind, epsilon, columns, p):
     plain = np.exp(model.decision_function(X))
     plain /= plain.sum(axis=1, keepdims=True)
     assert np.abs(plain.mean(axis=0) - shares).max() > 0.02
-
-
-def test_weights_of_classes():
-    X, y = four()
-    plain, weighted = (
-        make("logistic", 20.0, random_state=7, class_weight=weight).fit(X, y).predict(X)
-        for weight in (None, {"ant": 1.0, "bee": 30.0, "cat": 1.0, "dog": 1.0})
-    )
-    assert (weighted == "bee").sum() > 1.2 * (plain == "bee").sum()
-    with pytest.raises(ValueError, match="a weight for each class in their order"):
-        DPLogisticRegression(class_weight=[1.0, 2.0]).fit(X, y)

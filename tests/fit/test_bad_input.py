@@ -92,6 +92,7 @@ def test_a_bad_parameter_is_named_before_the_data_are_looked_at(kind, name):
         (["logistic", "linear"], {"delta": 1e-60}, "too small to cover the rounding"),
         (["lasso"], {"max_weights": "some"}, "must be None or a whole number >= 1, got 's"),
         (LOOP, {"class_weight": {0: 1.0}, "classes": [0, 1]}, "a weight for each label"),
+        (["logistic"], {"class_weight": [1.0, 2.0, 3.0]}, "a weight for each class in their order"),
         (LOOP, {"class_weight": "balanced"}, "is for DPLogisticRegression"),
         (LOOP, {"mechanism": "paper", "class_weight": (1.0, 2.0)}, "has no class_weight; leave it"),
         (LOOP, {"selector": "argmax"}, "selector='argmax' does not support"),

@@ -220,7 +220,8 @@ def test_rare_classes_are_found(n_classes, options):
 @pytest.mark.parametrize("n_classes", SHARES)
 def test_without_noise_they_are_the_weights_of_the_counts(n_classes):
     X, y = skewed(n_classes)
-    weights = (1.0 / np.bincount(y)).tolist()
+    # By the names of the classes.
+    weights = dict(enumerate((1.0 / np.bincount(y)).tolist()))
     given, balanced = (
         DPLogisticRegression(epsilon=inf, class_weight=own).fit(X, y)
         for own in (weights, "balanced")
