@@ -107,17 +107,14 @@ def arrow(columns):
 
 def frame(columns):
     """Return the table as pandas has it: NaN and None for what is missing."""
-    return pd.DataFrame({name: pd.Series(values, dtype=_dtype(name, values))
-                         for name, values in columns.items()})  # fmt: skip
 
+    def kind(name, values):
+        if name.startswith("real"):
+            return "float64"
+        return None if name.startswith(("whole", "bool")) and None not in values else object
 
-def _dtype(name, values):
-    kind = name.rstrip("0123456789")
-    if kind == "real":
-        return "float64"
-    if kind in ("whole", "bool"):
-        return object if None in values else None
-    return object
+    series = {name: pd.Series(held, dtype=kind(name, held)) for name, held in columns.items()}
+    return pd.DataFrame(series)
 
 
 def write(path, columns):
