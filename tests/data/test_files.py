@@ -6,9 +6,8 @@ import lzma
 
 import pytest
 
-from data.row_blocks import check_same, gather
+from data.row_blocks import block_source, check_same, gather
 from dplasso import DataError
-from dplasso.data.formats import block_source
 from dplasso.data.store import write_store
 
 

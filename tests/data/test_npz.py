@@ -6,9 +6,8 @@ import pytest
 import scipy.sparse
 from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
 
-from data.row_blocks import check_same, gather, npz_parts, write_npz
+from data.row_blocks import block_source, check_same, gather, npz_parts, write_npz
 from dplasso import DataError
-from dplasso.data.formats import block_source
 
 
 @pytest.fixture(name="X")

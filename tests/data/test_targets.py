@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.row_blocks import write_table
+from data.row_blocks import encode_files, write_table
 from data.store.reference import block_source, random_matrix
 from dplasso import DataError, DPLinearRegression, DPLogisticRegression
 from dplasso.data.store import write_store
-from dplasso.encoding.files import encode_files
 from schemas import Number, Schema
 
 
