@@ -151,7 +151,7 @@ BINS = '{"parts": [{"kind": "bins", "column": "x", "edges": [1]}]'
         ("[1]", r's\.json: invalid schema: a schema must be a JSON object with a list of "parts"'),
         ('{"parts": [], "x": 1}', "unknown entry 'x'"),
         ('{"parts": [], "label": 1}', "label must be the name of a column"),
-        *((f'{BINS}, "missing": {missing}}}', "missing") for missing in ('"NA"', "[1]")),
+        *((f'{BINS}, "missing": {missing}}}', "missing") for missing in ('"NA"', "[1]", "5")),
         ('{"parts": [{"kind": "onehot"}]}', "part 1: kind must be one of categories, bins"),
         ('{"parts": [{"kind": "number", "bond": 1}]}', "number has no 'bond'; it takes column, b"),
         ('{"parts": [{"kind": "number", "column": "a"}]}', "part 1: number needs 'bound'"),

@@ -160,7 +160,7 @@ class Schema:
         parts = [part.among(self.parts) if isinstance(part, Pairs) else part for part in self.parts]
         object.__setattr__(self, "parts", tuple(parts))
         words: Any = self.missing
-        if isinstance(words, str) or not all(isinstance(word, str) for word in words):
+        if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
             raise ValueError("missing must be a list of words")
         object.__setattr__(self, "missing", tuple(words))
         object.__setattr__(self, "confirm", tuple(self.confirm) or ("",) * len(self.parts))
