@@ -18,6 +18,7 @@ from sklearn.base import clone
 from dplasso import DPFrankWolfeClassifier, DPLogisticRegression, PrivacyLeakWarning, PrivateSearch
 from estimators.kinds import CLASSIFIERS, SORTS, each_kind, each_sort, few, fitted, make, numbers
 from estimators.workers import fingerprint, noise_data, transcript_of
+from recorded_fits import short_runs
 
 INF = float("inf")
 COMMON = {"coef_", "intercept_", "n_iter_", "model_", "n_features_in_", "privacy_"}
@@ -150,7 +151,7 @@ def test_names_of_columns_that_were_taken_from_data_are_noticed(names):
     frame, y = pd.DataFrame(rng.random((300, len(names))), columns=names), np.arange(300) % 2
     search = PrivateSearch(DPLogisticRegression(classes=[0, 1]), {"max_weights": [None]})
     for estimator in (DPLogisticRegression(classes=[0, 1]), search):
-        with warnings.catch_warnings(record=True) as caught:
+        with short_runs(), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", PrivacyLeakWarning)
             estimator.fit(frame, y)
         told = [str(one.message) for one in caught if one.category is PrivacyLeakWarning]

@@ -71,7 +71,7 @@ def test_without_noise_the_residual_is_projected_on_what_public_rows_leave():
 
 def test_intervals_cover():
     scores = []
-    for seed in range(15):
+    for seed in range(10):
         table = fitted(3.0, data=records(seed=seed), random_state=seed).inference_
         assert table.identified.all()
         scores.append((table.coef - EFFECTS) / table.standard_error)
