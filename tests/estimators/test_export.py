@@ -1,4 +1,4 @@
-"""A fitted model without this package: scikit-learn, ONNX, skops, shap, fairlearn."""
+"""A fitted model without this package: scikit-learn, ONNX, skops, shap."""
 
 import math
 import pickle
