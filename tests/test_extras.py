@@ -31,6 +31,7 @@ for kind in (dplasso.DPLassoClassifier, dplasso.DPLogisticRegression):
     fitted.predict_proba(X)
     fitted.save(sys.argv[2])
     assert dplasso.load(sys.argv[2]).privacy_.is_private
+assert not any(name.startswith("dplasso.cluster") for name in sys.modules)
 """
 
 

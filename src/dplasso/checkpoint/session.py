@@ -10,11 +10,10 @@ import time
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from dplasso.cluster import Engine
 from dplasso.errors import BudgetError, CheckpointError, LedgerError, shown
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import fit_estimator
@@ -26,6 +25,10 @@ from dplasso.model.file import ReleasedFile, params_to_json, parse_released, wri
 from dplasso.phases.contract import NO_SNAPSHOT, Snapshot
 from dplasso.phases.released import Released
 from dplasso.privacy.wording import FROM_SYSTEM
+
+if TYPE_CHECKING:
+    # Fits in one process do not load it.
+    from dplasso.cluster import Engine
 
 Place = str | os.PathLike[str]
 
@@ -132,7 +135,7 @@ def fit_with_checkpoints(
     *,
     seconds: float = DEFAULT_SECONDS,
     overwrite: bool = False,
-    engine: Engine | None = None,
+    engine: "Engine | None" = None,
 ) -> PrivateLinearModel:
     """Fit an estimator in place, keep a checkpoint while at it, and return the estimator.
 
@@ -163,7 +166,7 @@ def resume_fit(
     path: Place,
     *,
     seconds: float = DEFAULT_SECONDS,
-    engine: Engine | None = None,
+    engine: "Engine | None" = None,
 ) -> PrivateLinearModel:
     """Go on with a fit that was interrupted, from its checkpoint, and return the estimator.
 

@@ -3,14 +3,13 @@
 import math
 from copy import copy
 from os import PathLike
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dplasso.cluster import Engine
 from dplasso.estimators.export import to_onnx, to_sklearn
 from dplasso.estimators.fitting import check_writable_out, fit_estimator
 from dplasso.estimators.margins import explain, loss_of, margins, task_of
@@ -21,6 +20,10 @@ from dplasso.model.curves import Curve, curves_of
 from dplasso.model.weights import Weights, weights_of
 from dplasso.report.displays import CurvesDisplay, WeightsDisplay
 from dplasso.report.page import report_section
+
+if TYPE_CHECKING:
+    # Fits in one process do not load it.
+    from dplasso.cluster import Engine
 
 
 class PrivateLinearModel(BaseEstimator):
@@ -35,7 +38,7 @@ class PrivateLinearModel(BaseEstimator):
         sample_weight: "ArrayLike | None" = None,
         *,
         groups: "ArrayLike | None" = None,
-        engine: Engine | None = None,
+        engine: "Engine | None" = None,
     ) -> Self:
         """Train a model.
 

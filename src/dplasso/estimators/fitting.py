@@ -6,13 +6,12 @@ import warnings
 from collections import defaultdict
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from dplasso.cluster import Engine
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.fit.method import Method
 from dplasso.fit.records import Records, checked_weights, local_records
@@ -26,6 +25,10 @@ from dplasso.model.weights import linear_part
 from dplasso.phases.releases import Drawn
 from dplasso.runtime.compilation import announce_compilation, say_once
 from dplasso.runtime.progress import SILENT, progress_bar, say
+
+if TYPE_CHECKING:
+    # Fits in one process do not load it.
+    from dplasso.cluster import Engine
 
 # Nobody declares more columns than this by hand with the same name before the underscore.
 _MOST_DECLARED = 50
@@ -64,7 +67,7 @@ def fit_estimator(
     hooks: Hooks | None = None,
     groups: Any = None,
     sample_weight: Any = None,
-    engine: Engine | None = None,
+    engine: "Engine | None" = None,
     records: Records | None = None,
 ) -> Any:
     """Fit an estimator in place and return it; a failed fit leaves it unchanged.
