@@ -34,7 +34,7 @@ from dplasso.checkpoint import fit_with_checkpoints
 from dplasso.cluster import InProcessEngine, ThreadEngine
 from dplasso.fit import lasso
 from dplasso.model.linear import MatchedPrior
-from dplasso.phases.inference import MOST_COLUMNS
+from dplasso.phases.intervals import MOST_COLUMNS
 from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_CLASSES
 from dplasso.tuning.metrics import METRICS
 from isolated_records import (

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dplasso import PublicEncoder
 from dplasso.data.store import write_store
-from dplasso.encoding.files import read_records
+from dplasso.encoding.data_files import read_records
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number, Pairs
 from dplasso.encoding.schema import Schema

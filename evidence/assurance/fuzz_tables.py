@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dplasso.data.table_batches import Dialect, sniffed, with_points
-from dplasso.encoding.files import encode_files
+from dplasso.encoding.data_files import encode_files
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.levels import Levels
 from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.big_little import BigLittleState, weight_in_ticks
 from dplasso.selection.bucket import BucketState, upper_edge
-from dplasso.selection.contract import rebuild, select, update_many
 from dplasso.selection.log_weights import relative_weight
 from dplasso.selection.noisy_max import GumbelState
+from dplasso.selection.selector import rebuild, select, update_many
 
 
 @njit(cache=True, nogil=True)

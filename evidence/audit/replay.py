@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.selection.contract import NOTHING_REPORTED, new_counters, register
+from dplasso.selection.selector import NOTHING_REPORTED, new_counters, register
 
 
 class ReplayState(NamedTuple):

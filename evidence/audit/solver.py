@@ -14,7 +14,7 @@ from dplasso.fit.task import Binary
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
-from dplasso.phases.contract import Fit
+from dplasso.phases.phase import Fit
 from dplasso.phases.released import Released
 from dplasso.phases.select import vertex_selector
 from dplasso.privacy.budget import Budget

@@ -18,7 +18,7 @@ from dplasso import DPFrankWolfeClassifier
 from dplasso.fit.frank_wolfe import FrankWolfeLoop
 from dplasso.fit.records import LocalRecords
 from dplasso.fit.task import Binary
-from dplasso.phases.contract import Fit
+from dplasso.phases.phase import Fit
 from dplasso.phases.select import vertex_selector
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import ONE_THREAD

@@ -71,7 +71,7 @@ def write_table(path: Path, n_rows: int) -> None:
 def convert(path: Path, target: Path, memory: float) -> dict[str, Any]:
     """Encode alone, then convert, in this process."""
     from dplasso.data.store import write_store
-    from dplasso.encoding.files import encode_files
+    from dplasso.encoding.data_files import encode_files
 
     records = encode_files(path, schema())
     n_rows, used = 0, time.process_time()

@@ -17,7 +17,9 @@ from numba import njit
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.big_little import big_little_state
 from dplasso.selection.bucket import bucket_state
-from dplasso.selection.contract import (
+from dplasso.selection.fibonacci_heap import heap_state
+from dplasso.selection.noisy_max import ArgmaxState, GumbelState
+from dplasso.selection.selector import (
     MOVES,
     TRIES,
     VARIATES,
@@ -26,8 +28,6 @@ from dplasso.selection.contract import (
     select,
     update_many,
 )
-from dplasso.selection.fibonacci_heap import heap_state
-from dplasso.selection.noisy_max import ArgmaxState, GumbelState
 from evidence.items import Table
 from evidence.report import plain, seconds_text
 from evidence.timing import seconds

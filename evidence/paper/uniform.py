@@ -11,8 +11,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.privacy.randomness import below
-from dplasso.selection.contract import NOTHING_REPORTED, new_counters, register
 from dplasso.selection.log_weights import descent_sign
+from dplasso.selection.selector import NOTHING_REPORTED, new_counters, register
 
 
 class UniformState(NamedTuple):

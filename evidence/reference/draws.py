@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from scipy.stats import binom, chi2
 
-from dplasso.selection.contract import rebuild, select, update_many
+from dplasso.selection.selector import rebuild, select, update_many
 
 # Chance that a right implementation fails one statistical test, were its seed drawn afresh.
 ALARM = 1e-6

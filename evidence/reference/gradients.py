@@ -4,8 +4,8 @@ import numpy as np
 
 from dplasso.selection.big_little import big_little_state
 from dplasso.selection.bucket import bucket_state
-from dplasso.selection.contract import new_counters
 from dplasso.selection.noisy_max import GumbelState
+from dplasso.selection.selector import new_counters
 
 # One record's largest share, in fixed-point units, and the exponent of a step of epsilon 1 / 1,000.
 SHARE = 2**32

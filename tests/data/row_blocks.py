@@ -13,7 +13,7 @@ from dplasso.data.blocks import Rows
 from dplasso.data.formats import block_source, is_table
 from dplasso.data.source_files import source_files
 from dplasso.data.table_batches import table_source
-from dplasso.encoding.files import encode_files
+from dplasso.encoding.data_files import encode_files
 
 Dialect = table_batches.Dialect
 

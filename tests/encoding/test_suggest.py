@@ -139,7 +139,7 @@ def test_very_many_columns_take_seconds(tmp_path):
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".csv", ".jsonl"])
 def test_the_first_rows(tmp_path, monkeypatch, suffix):
     """Of a table of many columns they are fewer."""
-    monkeypatch.setattr("dplasso.encoding.files._DRAFT_FIELDS", 8)
+    monkeypatch.setattr("dplasso.encoding.data_files._DRAFT_FIELDS", 8)
     table = pa.table({"a": ["v", None, "w", "x", "y", "z"], "y": [0, 1] * 3})
     path = write(tmp_path / f"t{suffix}", table)
     for options, n_values in (((), 3), (("--rows", 2), 1), (("--rows", 3), 2), (("--rows", 9), 5)):

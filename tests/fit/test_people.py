@@ -26,7 +26,7 @@ from dplasso import (
 )
 from dplasso.cluster import InProcessEngine
 from dplasso.data.store import write_store
-from dplasso.encoding.files import encode_files
+from dplasso.encoding.data_files import encode_files
 from estimators.kinds import numbers
 from people import write_with_people
 from schemas import Bins, Categories, Number, Schema

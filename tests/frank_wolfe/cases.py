@@ -12,15 +12,15 @@ from dplasso.frank_wolfe.gradient import margin_scale
 from dplasso.frank_wolfe.problem import build_problem
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
-from dplasso.losses.contract import residual_vector
 from dplasso.losses.logistic import Logistic
+from dplasso.losses.loss import residual_vector
 from dplasso.losses.targets import NO_OFFSETS, NO_WEIGHTS, Targets
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.orientations import Design, transpose
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import thread_pool
-from dplasso.selection.contract import new_counters
 from dplasso.selection.noisy_max import ArgmaxState
+from dplasso.selection.selector import new_counters
 
 
 def dense_rows(n_rows, n_columns, seed, *, density=0.3, spread=1.5):

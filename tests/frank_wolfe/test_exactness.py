@@ -18,8 +18,8 @@ from dplasso.losses.multinomial import ClippedMultinomial
 from dplasso.losses.targets import NO_OFFSETS
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.bucket import bucket_state
-from dplasso.selection.contract import new_counters
 from dplasso.selection.noisy_max import GumbelState
+from dplasso.selection.selector import new_counters
 from frank_wolfe.cases import (
     WAYS,
     argmax,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from dplasso.frank_wolfe.large_step import large_rows
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.bucket import bucket_state
-from dplasso.selection.contract import new_counters
 from dplasso.selection.noisy_max import ArgmaxState, GumbelState
+from dplasso.selection.selector import new_counters
 from frank_wolfe.cases import (
     WAYS,
     build,

@@ -13,8 +13,8 @@ from dplasso.frank_wolfe import round_part
 from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
 from dplasso.frank_wolfe.rounds import LARGEST_ROUND, ROUNDS, RoundsFrankWolfe, round_end
 from dplasso.frank_wolfe.transcript import Transcript
-from dplasso.losses.contract import residual_vector
 from dplasso.losses.logistic import Logistic
+from dplasso.losses.loss import residual_vector
 from dplasso.losses.multinomial import ClippedMultinomial
 from dplasso.losses.squared import Squared
 from dplasso.losses.targets import targets_of

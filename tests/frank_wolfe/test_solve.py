@@ -11,9 +11,9 @@ from dplasso.frank_wolfe.transcript import weights
 from dplasso.frank_wolfe.vertex_run import OPERATIONS_PER_COORDINATE, OPERATIONS_PER_GRADIENT
 from dplasso.privacy.exponential_mechanism import SelectionRule
 from dplasso.privacy.randomness import random_stream
-from dplasso.selection.contract import new_counters
 from dplasso.selection.noisy_max import GumbelState
 from dplasso.selection.registry import make_selector
+from dplasso.selection.selector import new_counters
 from frank_wolfe.cases import argmax, build, forced, random_transcript, small_problem
 
 

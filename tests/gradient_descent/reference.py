@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from dplasso.gradient_descent.noisy_descent import BLOCK
-from dplasso.losses.contract import gradient, residual_vector, second_derivative
+from dplasso.losses.loss import gradient, residual_vector, second_derivative
 from dplasso.privacy.gaussian_noise import noise_table, noisy
 from dplasso.privacy.randomness import word_buffers
 

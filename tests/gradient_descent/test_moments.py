@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from dplasso.gradient_descent.gradient_rows import build_gradient_rows
 from dplasso.gradient_descent.row_sums import Units
-from dplasso.losses.contract import gradient
 from dplasso.losses.logistic import Logistic
+from dplasso.losses.loss import gradient
 from dplasso.losses.squared import Squared
 from dplasso.losses.targets import targets_of
 from dplasso.matrix.scaling import Scaling

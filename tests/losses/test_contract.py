@@ -8,8 +8,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numba import njit
 
-from dplasso.losses import contract
-from dplasso.losses.contract import (
+from dplasso.losses import loss as generic
+from dplasso.losses.logistic import Logistic, ManyLogistic
+from dplasso.losses.loss import (
     gradient,
     margins_within,
     residual_vector,
@@ -18,7 +19,6 @@ from dplasso.losses.contract import (
     value,
     without_offset,
 )
-from dplasso.losses.logistic import Logistic, ManyLogistic
 from dplasso.losses.multinomial import ClippedMultinomial, Multinomial
 from dplasso.losses.squared import Squared
 from dplasso.runtime.compilation import implementation
@@ -288,7 +288,7 @@ def test_compiled_interpreted_and_called_from_python_are_one(loss):
         }
         compiled = call_all(loss, margin, 1.0, q, 0.03)
         for (name, given_), found in zip(arguments.items(), compiled, strict=True):
-            assert getattr(contract, name)(loss, *given_) == found
+            assert getattr(generic, name)(loss, *given_) == found
             # numpy and LLVM each have an exponential of their own.
             plain = implementation(name, loss).py_func(loss, *given_)
             np.testing.assert_allclose(plain, found, rtol=3e-7, atol=1e-14, err_msg=name)

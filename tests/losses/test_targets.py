@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dplasso.losses.contract import gradient, tangent_offset
 from dplasso.losses.logistic import Logistic
+from dplasso.losses.loss import gradient, tangent_offset
 from dplasso.losses.multinomial import ClippedMultinomial, Multinomial
 from dplasso.losses.squared import Squared
 from dplasso.losses.targets import (

@@ -31,7 +31,7 @@ from dplasso.fit.records import local_records
 from dplasso.fit.run import Begun, Hooks, _prepared
 from dplasso.gradient_descent import energies
 from dplasso.phases import pairs
-from dplasso.phases.contract import NO_SNAPSHOT, Fit
+from dplasso.phases.phase import NO_SNAPSHOT, Fit
 from dplasso.phases.released import Released
 from dplasso.privacy import release as door_module
 from dplasso.privacy.randomness import random_stream

@@ -16,8 +16,8 @@ from sklearn.metrics import roc_auc_score
 from dplasso import DPLassoClassifier, DPLogisticRegression
 from dplasso.estimators.fitting import method_of
 from dplasso.phases import descend
-from dplasso.phases.contract import NO_SNAPSHOT, Fit, check_share
 from dplasso.phases.count import entering, levels, noisy_counts
+from dplasso.phases.phase import NO_SNAPSHOT, Fit, check_share
 from dplasso.phases.released import Released
 from dplasso.phases.releases import KINDS, Counted, Spread, Started
 from dplasso.privacy.randomness import random_stream

@@ -15,7 +15,7 @@ import recorded_fits
 from dplasso import DPLogisticRegression
 from dplasso.fit import records
 from dplasso.gradient_descent import calibration, noisy_descent
-from dplasso.phases import contract, count
+from dplasso.phases import count, phase
 from dplasso.privacy.release import release
 from isolated_records import Choices
 from recorded_fits import CASES, RELATIONS, SCALED, SCALED_ROWS, Records, compare_pair, draw_pair
@@ -90,8 +90,8 @@ def test_stored_zeros_are_no_entries_whoever_stands_beside_them():
     ("module", "name"),
     [
         *((noisy_descent, "logistic"), (calibration, "logistic"), (count, "logistic")),
-        (contract, "logistic, scaled"),
-        (contract, "linear, intervals"),
+        (phase, "logistic, scaled"),
+        (phase, "linear, intervals"),
     ],
 )
 def test_noise_for_half_the_sensitivity_is_caught(module, name, monkeypatch):

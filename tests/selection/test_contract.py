@@ -20,9 +20,9 @@ from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import ONE_THREAD
 from dplasso.selection.big_little import big_little_state
 from dplasso.selection.bucket import bucket_state
-from dplasso.selection.contract import new_counters, rebuild, select, update_many
 from dplasso.selection.fibonacci_heap import heap_state
 from dplasso.selection.noisy_max import ArgmaxState, LaplaceState
+from dplasso.selection.selector import new_counters, rebuild, select, update_many
 from frank_wolfe.cases import argmax, forced, random_transcript, small_problem, watch
 from selection.invariants import IMPLIED, check, first_largest, implied, total_variation
 

@@ -20,10 +20,10 @@ from dplasso.selection.bucket import (
     level_of,
     upper_edge,
 )
-from dplasso.selection.contract import MOVES, POPS, TRIES, VARIATES, new_counters
 from dplasso.selection.fibonacci_heap import heap_state
 from dplasso.selection.log_weights import draw_sign
 from dplasso.selection.noisy_max import LaplaceState
+from dplasso.selection.selector import MOVES, POPS, TRIES, VARIATES, new_counters
 from selection.invariants import check, jump_walk
 from selection.invariants import level_of as slow_level_of
 

@@ -31,7 +31,7 @@ from dplasso import (
 )
 from dplasso.cluster import ThreadEngine
 from dplasso.data.store import write_store
-from dplasso.encoding.files import encode_files
+from dplasso.encoding.data_files import encode_files
 from dplasso.ledger import Ledger, create_ledger
 from recorded_fits import short_runs
 from recorder import compare

@@ -22,7 +22,7 @@ from dplasso.files.disk import claim, program, sidecar_path
 from dplasso.fit.run import Begun, Hooks, Session, Snapshots
 from dplasso.ledger import Reservation, check_affordable, find, new_token, reserve
 from dplasso.model.file import ReleasedFile, params_to_json, parse_released, write_released
-from dplasso.phases.contract import NO_SNAPSHOT, Snapshot
+from dplasso.phases.phase import NO_SNAPSHOT, Snapshot
 from dplasso.phases.released import Released
 from dplasso.privacy.wording import FROM_SYSTEM
 

@@ -23,7 +23,7 @@ from dplasso.encoding.schema import Schema
 from dplasso.encoding.suggest import coverage_notes
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import method_of
-from dplasso.estimators.margins import with_odds
+from dplasso.estimators.predictions import with_odds
 from dplasso.fit.records import store_of
 from dplasso.fit.run import Hooks
 from dplasso.ledger import check_affordable

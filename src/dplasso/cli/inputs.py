@@ -11,8 +11,8 @@ import typer
 from dplasso.cli import output
 from dplasso.data.formats import Dataset, is_table, table_format
 from dplasso.data.table_batches import Dialect, said
+from dplasso.encoding.data_files import read_records
 from dplasso.encoding.encoder import warn_of_draft
-from dplasso.encoding.files import read_records
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema, read_schema
 from dplasso.errors import DataError, PrivacyLeakWarning
@@ -96,7 +96,7 @@ class ReadingOptions:
         return replace(schema, label=self.label_column or schema.label or "label")
 
     def of_rows(self) -> dict[str, Any]:
-        """Return the options that `dplasso.encoding.files.encode_files` takes."""
+        """Return the options that `dplasso.encoding.data_files.encode_files` takes."""
         return {
             "zero_based": self.zero_based,
             "labels_path": self.labels,

@@ -7,7 +7,7 @@ from typing import Any
 from dplasso.cli import output
 from dplasso.cli.inputs import DialectOptions
 from dplasso.encoding.contract import USUAL_MISSING, Coded
-from dplasso.encoding.files import first_rows
+from dplasso.encoding.data_files import first_rows
 from dplasso.encoding.schema import Schema
 from dplasso.encoding.suggest import ABOUT, THE_REST, guess_label, suggest_schema
 

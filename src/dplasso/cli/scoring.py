@@ -10,7 +10,7 @@ from sklearn.metrics import confusion_matrix, roc_auc_score
 from dplasso.cli import output
 from dplasso.data.labels import numbers_of
 from dplasso.errors import DataError
-from dplasso.estimators.margins import loss_of
+from dplasso.estimators.predictions import loss_of
 from dplasso.losses.multinomial import softmax
 
 # A larger table does not fit a screen; JSON has all classes.

@@ -64,7 +64,7 @@ def show(
     heaviest = weights.top(top).rows()
     if schema is not None:
         # Loading the loss for odds takes a second.
-        from dplasso.estimators.margins import with_odds
+        from dplasso.estimators.predictions import with_odds
 
         heaviest = with_odds(held, weights.top(top))
     facts = model_facts(held, weights)

@@ -14,7 +14,7 @@ from dplasso.data.formats import is_table
 from dplasso.data.source_files import expand, is_address
 from dplasso.data.store import describe, open_store, write_store
 from dplasso.data.store.files import check_place
-from dplasso.encoding.files import encode_files
+from dplasso.encoding.data_files import encode_files
 from dplasso.encoding.origin import origin_of
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError

@@ -14,7 +14,7 @@ from dplasso.data.blocks import RowBlock, joined
 from dplasso.data.store import Store
 from dplasso.data.table_batches import check_columns
 from dplasso.encoding.contract import as_arrow
-from dplasso.encoding.files import need_pyarrow
+from dplasso.encoding.data_files import need_pyarrow
 from dplasso.encoding.origin import Origin, check_same_origin, origin_of, with_origin
 from dplasso.encoding.schema import Schema, encode, read_schema, schema_from_json
 from dplasso.errors import DataError, PrivacyLeakWarning

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dplasso.estimators.export import to_onnx, to_sklearn
 from dplasso.estimators.fitting import check_writable_out, fit_estimator
-from dplasso.estimators.margins import explain, loss_of, margins, task_of
+from dplasso.estimators.predictions import explain, loss_of, margins, task_of
 from dplasso.fit.method import Method
 from dplasso.fit.public_knowledge import PARAMETERS
 from dplasso.model import write_model

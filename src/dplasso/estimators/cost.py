@@ -18,7 +18,7 @@ from dplasso.fit.method import MANY_COLUMNS, checked_target_bounds
 from dplasso.fit.task import Bounded, Labels, Task
 from dplasso.gradient_descent.energies import SCALES_SHARE, pays
 from dplasso.gradient_descent.schedule import CONSTANT, SIGNIFICANT, schedule_for
-from dplasso.phases.inference import Precision
+from dplasso.phases.intervals import Precision
 from dplasso.privacy.accounting import bracket
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import check_positive

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.errors import ParameterError, need
-from dplasso.estimators.margins import loss_of
+from dplasso.estimators.predictions import loss_of
 from dplasso.estimators.record_wise import every_step, record_wise_parts
 from dplasso.model.linear import reading_for
 

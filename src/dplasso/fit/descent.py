@@ -20,14 +20,14 @@ from dplasso.gradient_descent.schedule import (
     plan_stages,
     with_directions,
 )
-from dplasso.losses.contract import DEVIATIONS, balanced_weights
-from dplasso.phases.contract import Phase, Plan
+from dplasso.losses.loss import DEVIATIONS, balanced_weights
 from dplasso.phases.count import count, counted_of, levels
 from dplasso.phases.course import Course, Descent, beyond
 from dplasso.phases.descend import gradient_phases
-from dplasso.phases.inference import MOST_COLUMNS, inference, named_columns
+from dplasso.phases.intervals import MOST_COLUMNS, inference, named_columns
 from dplasso.phases.moments import Infer, OneHot, read_infer
 from dplasso.phases.pairs import PAIRS_SHARE, columns_of, stages_with
+from dplasso.phases.phase import Phase, Plan
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
 from dplasso.privacy.budget import Budget

@@ -11,8 +11,8 @@ from dplasso.fit.task import Task
 from dplasso.frank_wolfe.drift import PLAIN_TOLERANCE, PRIVATE_TOLERANCE, tolerance_within_noise
 from dplasso.frank_wolfe.problem import Problem, build_problem
 from dplasso.frank_wolfe.solve import SOLVERS, FrankWolfe
-from dplasso.phases.contract import Fit, Phase, Plan, Snapshot, Steps
 from dplasso.phases.count import COUNT_SHARE, count
+from dplasso.phases.phase import Fit, Phase, Plan, Snapshot, Steps
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
 from dplasso.phases.select import Vertices, prefix_of, vertex_numbers, vertex_selector

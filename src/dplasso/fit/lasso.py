@@ -23,10 +23,10 @@ from dplasso.gradient_descent.schedule import (
     steps_that_pay,
     with_directions,
 )
-from dplasso.phases.contract import Fit, Plan
 from dplasso.phases.count import count, counted_of
 from dplasso.phases.course import Columns, Course, Descent
 from dplasso.phases.descend import gradient_phases
+from dplasso.phases.phase import Fit, Plan
 from dplasso.phases.released import Released
 from dplasso.phases.releases import RowSize
 from dplasso.phases.select import (

@@ -24,7 +24,6 @@ from dplasso.matrix.compressed import compress
 from dplasso.matrix.starting import StartingModel, useful_slope
 from dplasso.matrix.unit_rows import row_factors
 from dplasso.model.linear import MatchedPrior
-from dplasso.phases.contract import Phase, Plan
 from dplasso.phases.count import (
     COUNT,
     COUNT_SHARE,
@@ -34,6 +33,7 @@ from dplasso.phases.count import (
     spread,
 )
 from dplasso.phases.pairs import Blocks
+from dplasso.phases.phase import Phase, Plan
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Spread
 from dplasso.privacy.budget import Budget, build_budget

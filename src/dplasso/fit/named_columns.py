@@ -14,7 +14,7 @@ from dplasso.errors import DataError, ParameterError
 from dplasso.fit.public_knowledge import Learn, find_named, public_matrix
 from dplasso.matrix.compressed import without_duplicates
 from dplasso.matrix.geometry import Geometry
-from dplasso.phases.inference import PublicPredictions
+from dplasso.phases.intervals import PublicPredictions
 
 # A column predicts if this many public rows have an entry in it. At most this part of the number
 # of public rows predict, those with the most entries.

@@ -23,7 +23,7 @@ from dplasso.fit.task import Task
 from dplasso.matrix.compressed import checked
 from dplasso.matrix.geometry import Geometry
 from dplasso.model.linear import MatchedPrior
-from dplasso.phases.inference import PublicPredictions
+from dplasso.phases.intervals import PublicPredictions
 from dplasso.runtime.progress import late_progress
 
 # Parameters that a model file does not hold; it holds the prior and the geometry instead.

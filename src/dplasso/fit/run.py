@@ -20,7 +20,7 @@ from dplasso.ledger import (
     data_fingerprint,
 )
 from dplasso.model import Model
-from dplasso.phases.contract import NO_SNAPSHOT, Fit, Plan, Snapshot, Steps, check_share
+from dplasso.phases.phase import NO_SNAPSHOT, Fit, Plan, Snapshot, Steps, check_share
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
 from dplasso.privacy.budget import Budget

@@ -15,7 +15,7 @@ from dplasso.matrix.compressed import Compressed, clip
 from dplasso.matrix.orientations import Design, refuse_damage
 from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import Threads, cut, even_parts
-from dplasso.selection.contract import NOTHING_REPORTED
+from dplasso.selection.selector import NOTHING_REPORTED
 
 # At most so many threads sum rows, because each needs its own array of column gradients.
 _MOST_COPIES = 3

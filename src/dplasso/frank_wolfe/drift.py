@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.problem import weight_scale
-from dplasso.losses.contract import gradient
+from dplasso.losses.loss import gradient
 from dplasso.losses.targets import Targets, offset_of, weight_of, weighted_margins_within
 from dplasso.runtime.compilation import kernel
 

@@ -14,12 +14,12 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.problem import weight_scale
-from dplasso.losses.contract import gradient, residual_vector
+from dplasso.losses.loss import gradient, residual_vector
 from dplasso.losses.targets import offset_of, weight_of
 from dplasso.matrix.compressed import clip
 from dplasso.privacy.share import share, shares
 from dplasso.runtime.compilation import kernel
-from dplasso.selection.contract import NOTHING_REPORTED
+from dplasso.selection.selector import NOTHING_REPORTED
 
 # The margin term of an entry at the bound, with space for rounding.
 LARGEST_MARGIN_TERM = 2.0**41

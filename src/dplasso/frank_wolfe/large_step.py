@@ -21,7 +21,7 @@ from dplasso.frank_wolfe.sparse import step_numbers, step_rows, work_through
 from dplasso.frank_wolfe.state import BLOCK_ROWS, SparseState, new_scratch
 from dplasso.matrix.orientations import Column, refuse_damage
 from dplasso.runtime.threads import Threads, cut
-from dplasso.selection.contract import NOTHING_REPORTED
+from dplasso.selection.selector import NOTHING_REPORTED
 
 _EVERY = np.zeros(0, dtype=np.int64)
 

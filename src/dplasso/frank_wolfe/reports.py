@@ -12,7 +12,7 @@ before the next draw.
 import numpy as np
 
 from dplasso.runtime.compilation import kernel
-from dplasso.selection.contract import NOTHING_REPORTED, update_many
+from dplasso.selection.selector import NOTHING_REPORTED, update_many
 
 # Fewer notes are sorted by insertion; more than one per so many gradients by a pass over all.
 _FEW, _MANY = 48, 16

@@ -29,7 +29,7 @@ from dplasso.matrix.orientations import Column, Design, column_span, refuse_dama
 from dplasso.matrix.starting import StartingModel, StartingRows
 from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import ONE_THREAD, Threads, cut, even_parts
-from dplasso.selection.contract import NOTHING_REPORTED
+from dplasso.selection.selector import NOTHING_REPORTED
 
 # Fraction bits of a margin relative to the bound: 2^22 steps cannot overflow 62 bits.
 _MARGIN_BITS = 40

@@ -23,7 +23,7 @@ from dplasso.frank_wolfe.round_part import Changes, RoundSteps
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.vertex_run import VertexRun
 from dplasso.privacy.randomness import RandomStream
-from dplasso.selection.contract import OnDemand, rebuild, select, update_many
+from dplasso.selection.selector import OnDemand, rebuild, select, update_many
 
 # Weights within a level may differ this much: with few draws, a rejected try costs less than a
 # change that crosses a level.

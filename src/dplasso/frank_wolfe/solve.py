@@ -31,7 +31,7 @@ from dplasso.frank_wolfe.vertex_run import (
 from dplasso.matrix.orientations import column_span, refuse_damage
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import ONE_THREAD, Threads
-from dplasso.selection.contract import NOTHING_REPORTED, rebuild, select
+from dplasso.selection.selector import NOTHING_REPORTED, rebuild, select
 
 SOLVERS = ("sparse", "standard")
 

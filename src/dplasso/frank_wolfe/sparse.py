@@ -21,7 +21,7 @@ from dplasso.frank_wolfe.problem import weight_scale
 from dplasso.frank_wolfe.reports import begin_step, report
 from dplasso.frank_wolfe.state import BLOCK_ROWS
 from dplasso.frank_wolfe.vertex_run import OPERATIONS_PER_GRADIENT, record_work
-from dplasso.losses.contract import gradient
+from dplasso.losses.loss import gradient
 from dplasso.losses.targets import (
     offset_of,
     weight_of,
@@ -31,7 +31,7 @@ from dplasso.losses.targets import (
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.orientations import column_span
 from dplasso.runtime.compilation import kernel
-from dplasso.selection.contract import NOTHING_REPORTED, rebuild, select
+from dplasso.selection.selector import NOTHING_REPORTED, rebuild, select
 
 
 @kernel

@@ -16,7 +16,7 @@ from dplasso.frank_wolfe.gradient import (
     share_units,
 )
 from dplasso.frank_wolfe.problem import Problem
-from dplasso.losses.contract import value
+from dplasso.losses.loss import value
 from dplasso.losses.targets import offset_of, weight_of
 from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import ONE_THREAD

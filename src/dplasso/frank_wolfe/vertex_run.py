@@ -22,7 +22,7 @@ OPERATIONS_PER_COORDINATE = 7
 class Work:
     """Work per step, int64 arrays of shape (T,).
 
-    `tries`, `moves`, `pops`, `variates`: of the selection (`dplasso.selection.contract`).
+    `tries`, `moves`, `pops`, `variates`: of the selection (`dplasso.selection.selector`).
     `touched`: entries whose contribution was replaced or recomputed. `operations`: without
     selection.
     """

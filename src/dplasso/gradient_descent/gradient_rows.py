@@ -22,7 +22,7 @@ from dplasso.gradient_descent.row_sums import (
     tile_energies,
 )
 from dplasso.gradient_descent.steps import GradientPart
-from dplasso.losses.contract import without_offset
+from dplasso.losses.loss import without_offset
 from dplasso.losses.targets import Targets
 from dplasso.matrix.compressed import Compressed, Make
 from dplasso.matrix.geometry import Geometry, mixed_rows

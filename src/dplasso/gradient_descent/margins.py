@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.losses.contract import residual_vector
+from dplasso.losses.loss import residual_vector
 from dplasso.losses.targets import Targets, weight_of
 from dplasso.matrix.compressed import clip, clip_all
 from dplasso.matrix.scaling import Scaling

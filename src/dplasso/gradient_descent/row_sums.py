@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.gradient_descent.energies import COLUMNS, LARGEST_LOAD, LOADS, ROW
-from dplasso.losses.contract import gradient, second_derivative
+from dplasso.losses.loss import gradient, second_derivative
 from dplasso.losses.targets import Targets, weight_of
 from dplasso.matrix.compressed import Compressed, clip
 from dplasso.matrix.scaling import SCALES

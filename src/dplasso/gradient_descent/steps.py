@@ -17,7 +17,7 @@ import numpy as np
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from dplasso.losses.contract import gradient, residual_vector
+from dplasso.losses.loss import gradient, residual_vector
 from dplasso.losses.targets import Targets, offset_of, weight_of
 from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, SCALES
 from dplasso.matrix.tiles import column_of, entries_ahead, prefetched, row_of, tile_entries

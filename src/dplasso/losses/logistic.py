@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.losses.contract import mean_target, register
 from dplasso.losses.exponential import exponential, logarithm
+from dplasso.losses.loss import mean_target, register
 from dplasso.matrix.compressed import clip
 from dplasso.runtime.compilation import kernel
 

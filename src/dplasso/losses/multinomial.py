@@ -24,8 +24,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.losses.contract import class_shares, register
 from dplasso.losses.exponential import exponential
+from dplasso.losses.loss import class_shares, register
 from dplasso.runtime.compilation import kernel
 
 # Iterations that invert the link; each about halves the error.

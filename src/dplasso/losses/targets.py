@@ -10,8 +10,8 @@ import numpy as np
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from dplasso.losses.contract import margins_within, tangent_offset
 from dplasso.losses.logistic import round_up
+from dplasso.losses.loss import margins_within, tangent_offset
 from dplasso.privacy.share import shares
 from dplasso.runtime.compilation import kernel
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dplasso.losses.squared import Squared
 from dplasso.losses.targets import PART_BITS, count_classes, sum_squares
-from dplasso.phases.contract import Fit, Phase, at_once, deviation_of, unit_of
+from dplasso.phases.phase import Fit, Phase, at_once, deviation_of, unit_of
 from dplasso.phases.released import Released
 from dplasso.phases.releases import NO_COLUMNS, Counted, Entered, Release, Spread
 from dplasso.privacy.accounting import LARGEST_SCALE

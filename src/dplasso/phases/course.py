@@ -15,7 +15,7 @@ from dplasso.gradient_descent.schedule import CALIBRATION_STEPS, CONSTANT, Stage
 from dplasso.matrix.geometry import Geometry
 from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel
-from dplasso.phases.contract import Fit, Phase, at_once
+from dplasso.phases.phase import Fit, Phase, at_once
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Calibrated, Descended, Release, Started
 from dplasso.privacy.budget import Budget, Draws

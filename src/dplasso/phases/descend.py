@@ -23,7 +23,6 @@ from dplasso.gradient_descent.noisy_descent import NoisyGradientDescent, gradien
 from dplasso.gradient_descent.schedule import CONSTANT, Schedule, Stage, further, schedule_for
 from dplasso.matrix.geometry import MOST_DIRECTIONS, Geometry, unmixed
 from dplasso.matrix.scaling import Mix, constant_entry
-from dplasso.phases.contract import NOTHING, Fit, Phase, Snapshot, Steps, deviation_of, unit_of
 from dplasso.phases.course import (
     Course,
     Descent,
@@ -38,6 +37,7 @@ from dplasso.phases.course import (
 )
 from dplasso.phases.mix import mix, mix_share
 from dplasso.phases.pairs import Blocks, pairs
+from dplasso.phases.phase import NOTHING, Fit, Phase, Snapshot, Steps, deviation_of, unit_of
 from dplasso.phases.released import Released
 from dplasso.phases.releases import (
     Curvature,

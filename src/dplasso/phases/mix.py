@@ -12,8 +12,8 @@ import numpy as np
 
 from dplasso.matrix.geometry import ALONG, FEWEST_DIRECTIONS, LEADING, Geometry
 from dplasso.matrix.scaling import Mix, Scaling
-from dplasso.phases.contract import Fit, Phase, deviation_of, unit_of
 from dplasso.phases.course import Course, Descent, bounds, course_phase
+from dplasso.phases.phase import Fit, Phase, deviation_of, unit_of
 from dplasso.phases.released import Released
 from dplasso.phases.releases import NO_COLUMNS, Mixed
 from dplasso.privacy.budget import Budget

@@ -231,7 +231,7 @@ _CLEAR_SUM = 5.0
 
 @dataclass(frozen=True)
 class NamedSums(Release):
-    """Noisy sums for the columns `places` that public rows predict (`dplasso.phases.inference`).
+    """Noisy sums for the columns `places` that public rows predict (`dplasso.phases.intervals`).
 
     `start`: coefficients of the fit. `sums`, shape (3, k): of r z, z x and (r z)^2, with standard
     deviations of their noise. The other fields are public.

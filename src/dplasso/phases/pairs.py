@@ -16,8 +16,8 @@ from scipy.special import chdtrc
 
 from dplasso.gradient_descent.margins import LinearModel
 from dplasso.gradient_descent.schedule import Stage
-from dplasso.phases.contract import Fit, Phase, deviation_of, unit_of
 from dplasso.phases.course import Course, Descent, bounds, course_phase
+from dplasso.phases.phase import Fit, Phase, deviation_of, unit_of
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Descended, Paired
 

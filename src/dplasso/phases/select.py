@@ -14,7 +14,6 @@ from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.gradient_descent.energies import SIZE_SHARE, mean_square, total_energy
 from dplasso.gradient_descent.schedule import CALIBRATION_STEPS
 from dplasso.matrix.scaling import Scaling
-from dplasso.phases.contract import NOTHING, Fit, Phase, Snapshot, Steps, at_once, unit_of
 from dplasso.phases.count import counted_of
 from dplasso.phases.course import (
     START_WORDS,
@@ -24,6 +23,7 @@ from dplasso.phases.course import (
     started,
     starting_model,
 )
+from dplasso.phases.phase import NOTHING, Fit, Phase, Snapshot, Steps, at_once, unit_of
 from dplasso.phases.released import Released
 from dplasso.phases.releases import NO_COLUMNS, Drawn, Release, RowSize
 from dplasso.privacy.budget import Budget, Draws

@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 
 from dplasso.privacy.randomness import bernoulli, random_word
 from dplasso.runtime.compilation import kernel
-from dplasso.selection.contract import MOVES, TRIES, VARIATES, new_counters, register
 from dplasso.selection.log_weights import draw_sign, relative_weight
+from dplasso.selection.selector import MOVES, TRIES, VARIATES, new_counters, register
 
 _TWO_64 = 18446744073709551616.0
 _LARGEST_JUMP = 2.0**62

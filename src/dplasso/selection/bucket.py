@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from dplasso.privacy.randomness import below, bernoulli, exponential
 from dplasso.runtime.compilation import kernel
-from dplasso.selection.contract import MOVES, TRIES, new_counters, register, stored
 from dplasso.selection.log_weights import cosh_factor, descent_sign, draw_sign, relative_weight
+from dplasso.selection.selector import MOVES, TRIES, new_counters, register, stored
 
 # Private draws: up to 2^13 levels of equal width, beyond that 2^12 levels per octave.
 PRIVATE_BITS = 12

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.runtime.compilation import kernel
-from dplasso.selection.contract import POPS, new_counters, register
 from dplasso.selection.log_weights import descent_sign
+from dplasso.selection.selector import POPS, new_counters, register
 
 # A node of degree d has at least the d-th Fibonacci number of descendants, so 92 covers int64.
 _DEGREES = 92

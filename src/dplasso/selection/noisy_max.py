@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from dplasso.privacy.randomness import exponential, random_word
 from dplasso.runtime.compilation import kernel
-from dplasso.selection.contract import NOTHING_REPORTED, VARIATES, register
 from dplasso.selection.log_weights import descent_sign
+from dplasso.selection.selector import NOTHING_REPORTED, VARIATES, register
 
 
 class GumbelState(NamedTuple):

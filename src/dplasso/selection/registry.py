@@ -8,9 +8,9 @@ from dplasso.errors import ParameterError
 from dplasso.privacy.exponential_mechanism import SelectionRule
 from dplasso.selection.big_little import big_little_state
 from dplasso.selection.bucket import bucket_state
-from dplasso.selection.contract import new_counters
 from dplasso.selection.fibonacci_heap import heap_state
 from dplasso.selection.noisy_max import ArgmaxState, GumbelState, LaplaceState
+from dplasso.selection.selector import new_counters
 
 _EVERYTHING = ("exponential", "paper", "none")
 _SUPPORTED = {

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from dplasso.gradient_descent.noisy_descent import gradient_unit
 from dplasso.gradient_descent.row_sums import Units
 from dplasso.matrix.scaling import Scaling, constant_entry
-from dplasso.phases.contract import Fit, Phase, at_once, deviation_of
 from dplasso.phases.course import Course, Descent
 from dplasso.phases.moments import Moments, NamedSums, OneHot, triangle_size, with_references
+from dplasso.phases.phase import Fit, Phase, at_once, deviation_of
 from dplasso.phases.released import Released
 from dplasso.phases.releases import NO_COLUMNS, Calibrated, Descended
 from dplasso.privacy.budget import Budget, Draws
