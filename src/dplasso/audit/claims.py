@@ -123,8 +123,8 @@ def claim_of(budget: Budget, feature_bound: float = 1.0) -> Claim:
     else:
         eps0 = budget.eps0 * (1.0 - EXPONENT_SLACK)
     stated = ("epsilon", "delta", "neighbors", "n_iter")
-    known = {name: getattr(budget, name) for name in stated}
-    return Claim(**known, feature_bound=feature_bound, eps0=eps0)
+    parameters = {name: getattr(budget, name) for name in stated}
+    return Claim(**parameters, feature_bound=feature_bound, eps0=eps0)
 
 
 def make_data(rows: NDArray[np.float64], labels: NDArray[np.int64]) -> Data:
@@ -196,18 +196,18 @@ class Report:
         """Return the verdict in words, one paragraph."""
         claim = self.claim
         promise = f"epsilon = {claim.epsilon:g}, delta = {claim.delta:g}, {claim.neighbors}"
-        found = f"audited epsilon {_number(self.audited_epsilon)}"
+        evidence = f"audited epsilon {_number(self.audited_epsilon)}"
         if self.audited_epsilon == 0 and any(f.about == "fit" for f in self.findings):
-            found = "the attacks on whole fits found nothing"
+            evidence = "the attacks on whole fits found nothing"
         sure = f"confidence {100 * (1 - self.false_alarm):.6g} %"
         if self.violated:
             refuted = ", ".join(f.name for f in self.findings if f.violated)
             return (
-                f"VIOLATION: the claim ({promise}) is refuted; {found}, {sure}. "
+                f"VIOLATION: the claim ({promise}) is refuted; {evidence}, {sure}. "
                 f"Refuted by: {refuted}."
             )
         return (
-            f"Consistent: nothing refutes the claim ({promise}); {found}, {sure}. "
+            f"Consistent: nothing refutes the claim ({promise}); {evidence}, {sure}. "
             "An audit bounds epsilon from below: it can refute a claim, never prove one."
         )
 

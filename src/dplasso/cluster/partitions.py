@@ -76,10 +76,10 @@ class Partitions:
         sizes = [described.shape[0] for described in self.descriptions]
         each = np.split(within, np.cumsum(sizes)[:-1])
         names = [partition.name for partition in self._partitions]
-        found = self.tell("limit", dict(zip(names, map(np.packbits, each), strict=True)))
+        answers = self.tell("limit", dict(zip(names, map(np.packbits, each), strict=True)))
         self.descriptions = [
             replace(described, labels=labels, label_counts=counts)
-            for described, (labels, counts) in zip(self.descriptions, found, strict=True)
+            for described, (labels, counts) in zip(self.descriptions, answers, strict=True)
         ]
 
     def call(self, method: str, *args: Any) -> list[Any]:

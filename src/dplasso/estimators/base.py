@@ -252,8 +252,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         ndarray, shape (N,), or of int64, (N, L) for L labels at once
             Entries of `classes_`. For many labels, 1 if a label's probability is above 1/2, else 0.
         """
-        found = margins(self, X)
-        labels: NDArray[Any] = task_of(self.model_).decided(found)
+        labels: NDArray[Any] = task_of(self.model_).decided(margins(self, X))
         return labels
 
     def predict_proba(self, X: Any) -> "NDArray[np.float64]":
@@ -269,8 +268,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         ndarray of float64, shape (N, K) or (N, L)
             Columns in the order of `classes_`.
         """
-        found = margins(self, X)
-        probabilities: NDArray[np.float64] = loss_of(self.model_).link(found)
+        probabilities: NDArray[np.float64] = loss_of(self.model_).link(margins(self, X))
         return probabilities
 
     def predict_log_proba(self, X: Any) -> "NDArray[np.float64]":

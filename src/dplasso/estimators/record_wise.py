@@ -143,15 +143,15 @@ def named(held: Any) -> Any:
     if name in _declared:
         return _declared[name]
     module, _, ufunc = name.partition(":")
-    found = getattr(np, ufunc, None) if module == "numpy" else None
+    thing = getattr(np, ufunc, None) if module == "numpy" else None
     if name in _KNOWN:
-        found = _known(name)
-    elif not isinstance(found, np.ufunc) or name_of(found) != name:
+        thing = _known(name)
+    elif not isinstance(thing, np.ufunc) or name_of(thing) != name:
         raise ValueError(
             f"its pipeline needs {name}, which is not declared: import it, and declare it with "
             "dplasso.record_wise before loading"
         )
-    return found
+    return thing
 
 
 def _known(name: str) -> Any:

@@ -115,15 +115,15 @@ def _read_header(members: dict[str, bytes], kind: ArchiveKind) -> dict[str, Any]
         header = json.loads(text)
     if not isinstance(header, dict) or header.get("magic") != kind.magic:
         raise kind.error(f"is not a dplasso {kind.noun} file.")
-    found = header.get("version")
-    if type(found) is not int or found < 1:
-        raise kind.error(f"names no known version of the {kind.noun} format: {found!r}.")
+    version = header.get("version")
+    if type(version) is not int or version < 1:
+        raise kind.error(f"names no known version of the {kind.noun} format: {version!r}.")
     if str(header.get("written_by")).startswith(("dplasso 0.1", "dplasso 0.2")):
         raise kind.error(f"was written before dplasso 0.3: {kind.older}.")
-    if found != kind.version:
-        advice = "install a newer dplasso" if found > kind.version else kind.older
+    if version != kind.version:
+        advice = "install a newer dplasso" if version > kind.version else kind.older
         raise kind.error(
-            f"has version {found} of the {kind.noun} format and this dplasso reads version "
+            f"has version {version} of the {kind.noun} format and this dplasso reads version "
             f"{kind.version}: {advice}."
         )
     return header
@@ -161,19 +161,19 @@ def digest(members: Mapping[str, bytes]) -> bytes:
 
 def labels_to_array(labels: Any) -> tuple[NDArray[Any], LabelsType]:
     """Return labels as an array without pickle, in the shortest type, and their kind."""
-    given = np.asarray(labels)
-    if given.ndim != 1:
-        raise ValueError(f"Labels must be a flat list, got an array of shape {given.shape}.")
+    original = np.asarray(labels)
+    if original.ndim != 1:
+        raise ValueError(f"Labels must be a flat list, got an array of shape {original.shape}.")
     kinds: dict[str, LabelsType] = {"O": "object", "T": "string"}
-    kind = kinds.get(given.dtype.kind, "plain")
-    values, array = given.tolist(), given
-    known = all(isinstance(value, bool | int | float | str) for value in values)
-    if known and (kind != "plain" or given.dtype.kind == "U"):
+    kind = kinds.get(original.dtype.kind, "plain")
+    values, array = original.tolist(), original
+    is_plain = all(isinstance(value, bool | int | float | str) for value in values)
+    if is_plain and (kind != "plain" or original.dtype.kind == "U"):
         array = np.array(values, dtype=None if values else np.str_)
     if array.dtype.kind not in _KINDS or array.tolist() != values:
         raise ValueError(
-            f"Labels of type {given.dtype} cannot be written to a model file; use numbers, strings "
-            "or booleans, all of one kind."
+            f"Labels of type {original.dtype} cannot be written to a model file; use numbers, "
+            "strings or booleans, all of one kind."
         )
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError("A label that is NaN or infinite cannot be written to a model file.")

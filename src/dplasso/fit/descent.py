@@ -126,14 +126,14 @@ class GradientDescent(Method):
 
         def course(released: Released, budget: Budget) -> Course:
             counted, entered = counted_of(released), released.drawn_columns
-            known = self.spread(task, released, budget)
+            own_task = self.spread(task, released, budget)
             n_columns = n_features if entered is None else entered.size
-            own: Any = plan_stages(most, n_columns, known.kappa)
+            own: Any = plan_stages(most, n_columns, own_task.kappa)
             share = fitted - math.fsum(entry.share for entry in released.entries[: len(counting)])
             if blocks:
                 signal = counted.total * budget.mu_of(share) / budget.moved(1.0)
                 own = stages_with(blocks, own[0], signal, task.n_outputs)
-            weighted, constant = (self.loss(known), counted.total), np.zeros(0)
+            weighted, constant = (self.loss(own_task), counted.total), np.zeros(0)
             if self.targets.is_balanced:
                 weighted = self._balanced(task, counted)
             elif vertex_loss is not None:

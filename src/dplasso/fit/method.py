@@ -168,11 +168,11 @@ class Method:
 
     def spread(self, task: Task, released: Released, budget: Budget) -> Task:
         """Return the task with the spread of its targets, where that is released."""
-        found = released.last(Spread)
-        if found is None:
+        last_spread = released.last(Spread)
+        if last_spread is None:
             return task
         signal = counted_of(released).total * budget.mu_of(1.0) / budget.moved(1.0)
-        return task.spread(found.deviation, signal)
+        return task.spread(last_spread.deviation, signal)
 
     def noise_warning(self, task: Task, budget: Budget, n_records: float) -> str:
         """Return a warning if the noise outweighs the signal of the records, else an empty text.

@@ -248,8 +248,8 @@ def canonical(X: Any, n_threads: int = 1) -> Any:
     sums = summed(entries)
     if not np.isfinite(sums.data).all():
         # A sum of finite entries that overflows becomes the largest number.
-        given = summed(~np.isfinite(entries)).data
-        np.clip(sums.data, -_LARGEST, _LARGEST, out=sums.data, where=~given)
+        not_finite = summed(~np.isfinite(entries)).data
+        np.clip(sums.data, -_LARGEST, _LARGEST, out=sums.data, where=~not_finite)
     return sums
 
 

@@ -76,8 +76,8 @@ def _is_sklearn(step: Any, names: set[str]) -> bool:
 
 
 def _by_entry(step: Any) -> bool:
-    known = _is_sklearn(step, _BY_ENTRY) or is_ours(step)
-    return known or step is None or isinstance(step, str)
+    takes_entries = _is_sklearn(step, _BY_ENTRY) or is_ours(step)
+    return takes_entries or step is None or isinstance(step, str)
 
 
 @dataclass(frozen=True)
