@@ -177,9 +177,7 @@ def _fill_many(rows: Compressed, tiles: Tiles, r: int, begin: int, end: int) -> 
     count_blocks(columns, tiles.block_bits, 0, columns.size, bounds[1:])
     np.cumsum(bounds, out=bounds)
     _deal(rows, columns, tiles, r)
-    largest = int(np.diff(bounds).max(initial=0))
-    spare = np.empty(largest, np.uint32), np.empty_like(rows.values[:largest])
-    _sort(*spare, tiles, r)
+    _sort(tiles, r)
 
 
 @kernel
@@ -201,32 +199,26 @@ def _deal(rows, columns, tiles, r):
 
 
 @kernel
-def _sort(dealt, entries, tiles, r):
-    """Sort the tiles of a chunk by column, keeping the order of rows.
-
-    `dealt`, `entries`: room for a copy of the largest tile.
-    """
-    bounds, width = tiles.bounds[r], np.uint64(1) << np.uint64(tiles.block_bits)
+def _sort(tiles, r):
+    """Sort the tiles of a chunk by column, keeping the order of rows."""
+    width = np.uint64(1) << np.uint64(tiles.block_bits)
     position = np.zeros(width + np.uint64(1), dtype=np.int64)
-    for b in range(bounds.size - 1):
+    for b in range(tiles.bounds.shape[1] - 1):
+        places, values = tile_entries(tiles, r, b)
+        dealt, entries = places.copy(), values.copy()
         for k in range(position.size):
             position[k] = 0
-        begin, size = np.uint64(bounds[b]), np.uint64(bounds[b + 1] - bounds[b])
-        for p in range(size):
-            dealt[p] = tiles.places[begin + p]
+        for p in range(dealt.size):
             position[column_of(dealt[p]) + np.uint64(1)] += 1
-            if entries.size:
-                entries[p] = tiles.values[begin + p]
-        position[0] = bounds[b]
         for k in range(width):
             position[k + np.uint64(1)] += position[k]
-        for p in range(size):
+        for p in range(dealt.size):
             k = column_of(dealt[p])
             place = np.uint64(position[k])
             position[k] += 1
-            tiles.places[place] = dealt[p]
+            places[place] = dealt[p]
             if entries.size:
-                tiles.values[place] = entries[p]
+                values[place] = entries[p]
 
 
 def prefetch(array: NDArray[Any], place: int) -> None:
