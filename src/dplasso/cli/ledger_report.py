@@ -24,6 +24,8 @@ _CHARGE = (
     "prior",
 )
 _MANY = {"fit": "fits", "search": "searches", "score": "scores"}
+# Groups of fits on the same rows that are listed.
+_GROUPS = 10
 _BUDGET = ("epsilon", "delta", "neighbors", "rows_per_person")
 # Budgets and costs are never rounded down.
 up = partial(rounded_up, digits=6)
@@ -171,12 +173,17 @@ def _print_entries(entries: list[dict[str, Any]]) -> None:
     for entry in entries:
         if entry["prior"]:
             output.text(f"Entry {entry['number']:,} starts from {entry['prior']}.")
-    first = {entry["number"]: entry["rows_as_in"] for entry in entries if entry["rows_as_in"]}
-    if len(set(first.values())) > 1:
-        alike = ", ".join(f"{number} as {other}" for number, other in first.items())
+    groups: dict[int, list[int]] = {}
+    for entry in entries:
+        if entry["rows_as_in"]:
+            groups.setdefault(entry["rows_as_in"], []).append(entry["number"])
+    if len(groups) > 1:
+        same = [", ".join(map(str, group)) for group in groups.values() if len(group) > 1]
+        shown = "; fits ".join(same[:_GROUPS]) + "; ..." * (len(same) > _GROUPS)
+        alike = f" Same rows: fits {shown}." if same else ""
         output.text(
             "Do not release: these fits used different rows. They may be folds of one data set, or "
-            f"two data sets under one name. Same rows: fit {alike}."
+            f"two data sets under one name.{alike}"
         )
 
 
