@@ -25,7 +25,7 @@ _WITHOUT_ENTRIES = re.compile(
             r"(The feature names should|Feature names are only supported) ",
             r"Expected (2D array, got (1D|scalar) array instead|sequence or array-like)",
             r"setting an array element|float\(\) argument must be",
-            r"Complex data not supported|dtype='numeric'",
+            r"Complex data not supported|dtype='numeric'|np\.matrix is not supported",
             r"y should be a 1d array|This \w+ estimator requires|Unknown label type: [\w-]+\.",
         )
     )
@@ -170,6 +170,8 @@ def in_our_words(X: Any = None) -> Iterator[None]:
         if not _WITHOUT_ENTRIES.match(message):
             raise DataError(_what_is_wrong(X, error)) from None
         if "contains NaN" in message:
+            # Of an array of objects, the message does not say that it is y.
+            message = message.replace("Input contains", "Input y contains")
             # The rest of scikit-learn's message recommends models that are not private.
             cure = (
                 "every row needs a label"
@@ -206,11 +208,12 @@ def of_a_stranger(model: Any) -> Iterator[None]:
 
 
 def _what_is_wrong(X: Any, error: Exception) -> str:
+    kind = type(error).__name__
     if X is None:
-        return f"y holds labels of different types ({type(error).__name__}); use one type"
+        return f"y lacks a label or mixes types ({kind}); give every row a label, all of one type"
     place = _place(X)
     if not place:
-        return f"X and y must be rows of numbers and a label for each ({type(error).__name__})"
+        return f"X and y must be rows of numbers and a label for each ({kind})"
     return f"X holds a value that is not a number in {place} (from 0); pass numbers only"
 
 

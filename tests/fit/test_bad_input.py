@@ -134,6 +134,7 @@ def test_entries_that_are_no_numbers(kind, epsilon, value):
         (X, Y[:-1], "inconsistent numbers of samples"),
         (X, np.zeros((20, 2, 2)), "Found array with dim 3"),
         (np.full((20, 3), "x"), Y, "not a number in row 0, column 0"),
+        (X.view(np.matrix), Y, "np.asarray"),
     ],
 )
 def test_data_of_the_wrong_shape_or_kind(kind, rows, labels, expected):
@@ -148,7 +149,8 @@ def test_missing_values_are_told_of_what_is_private(kind):
     message = str(refusal(kind, X=broken))
     assert message.startswith("Input X contains NaN: encode the table by a schema")
     assert "sklearn" not in message
-    assert str(refusal(kind, y=[NAN, *Y[1:]])) == "Input y contains NaN: every row needs a label"
+    for y in ([NAN, *Y[1:]], np.array([NAN, *Y[1:]], object)):
+        assert str(refusal(kind, y=y)) == "Input y contains NaN: every row needs a label"
 
 
 @each_kind
