@@ -91,7 +91,9 @@ def test_a_public_number_of_records_warns_before_the_charge(fit_intercept, tmp_p
 
 def test_the_count_it_tells_is_the_released_one(monkeypatch):
     monkeypatch.setattr(count, "noisy_counts", lambda *_: np.array([77.0]))
-    assert warned(DPLogisticRegression(0.1)).startswith("with 77 records of 4 classes and")
+    assert warned(DPLogisticRegression(0.1)).startswith(
+        "with about 77 records (a noisy count) of 4 classes and"
+    )
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,7 @@ def test_a_fit_in_python_warns_of_what_is_red_and_of_nothing_else():
         assert not fitted(**quiet), quiet
     told = fitted(epsilon=1e9, delta=0.01)
     assert [kind for kind, _, _ in told] == [WeakPrivacyWarning] * 2
+    assert "an epsilon of 60 (1e+09 was asked for, but no more is spent)" in told[0][1]
     assert all(text.startswith("Caution: ") and place == __file__ for _, text, place in told)
     told = fitted(random_state=0)
     assert [kind for kind, _, _ in told] == [PrivacyLeakWarning]

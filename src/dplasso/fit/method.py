@@ -184,11 +184,14 @@ class Method:
         signal = n_records * budget.mu_of(self.fitted_share(task)) / budget.moved(1.0)
         if signal / max(2, task.n_outputs) >= LEAST_SIGNAL:
             return ""
+        records = f"{n_records:,.0f} records"
+        if self.n_records is None and self.neighbors == "add-remove":
+            records = f"about {records} (a noisy count)"
         of = f" of {task.n_outputs:,} classes" if task.n_outputs > 2 else ""
         return (
-            f"with {n_records:,.0f} records{of} and epsilon={budget.epsilon:g}, the noise "
-            "outweighs what the records can tell: the model may be no better than chance; more "
-            "records or a larger epsilon help"
+            f"with {records}{of} and epsilon={budget.epsilon:g}, the noise outweighs what the "
+            "records can tell: the model may be no better than chance; more records or a larger "
+            "epsilon help"
         )
 
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:

@@ -261,7 +261,7 @@ def cautions_of(
     if not statement.is_private:
         cautions = [_not_private(statement)]
     else:
-        cautions = [*_of_epsilon(statement.epsilon), *_of_delta(statement.delta, n_records)]
+        cautions = [*_of_epsilon(statement), *_of_delta(statement.delta, n_records)]
         if keeps_labels_alone(statement.neighbors):
             cautions.append(Caution(AMBER, _ONLY_LABELS))
         if statement.classes == CLASSES_FROM_Y:
@@ -304,11 +304,12 @@ def _not_private(statement: "PrivacyStatement") -> Caution:
     return Caution(RED, f"not differentially private, whatever epsilon says: {reasons}", warning)
 
 
-def _of_epsilon(epsilon: float) -> list[Caution]:
-    amber, red = _EPSILON
+def _of_epsilon(statement: "PrivacyStatement") -> list[Caution]:
+    epsilon, requested, (amber, red) = statement.epsilon, statement.epsilon_requested, _EPSILON
     if epsilon > red:
+        cut = f" ({requested:g} was asked for, but no more is spent)" * (requested > 1.01 * epsilon)
         sentence = (
-            f"an epsilon of {rounded_up(epsilon)} promises very little: whoever has seen the "
+            f"an epsilon of {rounded_up(epsilon)}{cut} promises very little: whoever has seen the "
             "result may be almost certain whether a given record was in the data; values up to 1 "
             "protect strongly, up to 3 reasonably"
         )
