@@ -24,8 +24,9 @@ def test_a_draft_is_json_and_says_that_it_is_not_private(visits, tmp_path):
     result = done("schema", "draft", visits, "--label-column", "back")
     draft = json.loads(result.stdout)
     assert draft["label"] == "back"
-    assert [part["kind"] for part in draft["parts"]] == ["levels", "categories", "hashed"]
+    assert [part["kind"] for part in draft["parts"]] == ["levels", "categories"]
     assert result.stderr.startswith("This draft is not private: ")
+    assert "(left out: note, patient; ids of people belong in --person-column)" in result.stderr
     (tmp_path / "s.json").write_text(result.stdout)
     fit = ("fit", visits, "--epsilon", "1", "--schema", tmp_path / "s.json")
     assert "a draft that nobody has edited" in done(*fit).stderr

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from cli.conftest import done, refused, run_command
-from dplasso import DataError, PublicEncoder
+from dplasso import DataError, PrivacyLeakWarning, PublicEncoder
 from encoding.generated import write
 from schemas import Categories, Date, Hashed, Levels, Text, schema_of
 
@@ -85,13 +85,24 @@ def test_dates():
     # 6/12 may be in June or in December.
     either = suggest(pa.table({"x": ["6/12/2024", "1/2/2024"]}))
     assert "which number is the month" in either.confirm[0]
+    for when in ("2024-12-31T08:30:00Z", "31/12/2024 08:30"):
+        encoder = PublicEncoder(suggest(pa.table({"x": [when]})))
+        with pytest.warns(PrivacyLeakWarning, match="nobody has edited"):
+            found = encoder.fit_transform(pd.DataFrame({"x": [when]}))
+        names = encoder.get_feature_names_out()
+        assert names[found.indices].tolist() == ["month(x)=Dec", "weekday(x)=Tue"]
 
 
 def test_codes_are_no_amounts():
     codes = [10115 + 7 * (k % 60) for k in range(120)]
     assert suggest(pa.table({"zip_code": codes})).parts == (Hashed(("zip_code",), 9),)
+    # An id may recur; few values are kept, whatever their column is called.
+    people = {"visit id": codes, "Patient": codes, "user": [f"u{code}" for code in codes]}
     with pytest.raises(DataError, match="no column of numbers, text, dates or bools"):
-        suggest(pa.table({"visit id": codes[:60], "row": list(range(60))}))
+        suggest(pa.table(people | {"row": list(range(120))}))
+    assert suggest(pa.table({"member": ["yes", "no"], "patient_age": codes[:2]})).columns == [
+        *("member", "patient_age"),
+    ]
 
 
 def test_the_likely_label(tmp_path):
@@ -119,7 +130,9 @@ def test_label_and_identifiers_are_left_out():
     assert schema.columns == ["a"]
     assert schema.label == "label"
     assert schema.note.startswith("this draft is not private: its columns")
-    assert schema.note.endswith(" (left out: id, none, when)")
+    assert schema.note.endswith(
+        " (left out: id, none, when; ids of people belong in --person-column)"
+    )
     assert suggest(table, "a").columns == ["label"]
     with pytest.raises(DataError, match="no column 'y'; there are"):
         suggest(table, "y")
@@ -145,6 +158,8 @@ def test_the_first_rows(tmp_path, monkeypatch, suffix):
     for options, n_values in (((), 3), (("--rows", 2), 1), (("--rows", 3), 2), (("--rows", 9), 5)):
         categories = drafted_of(path, *options)["parts"][0]["categories"]
         assert categories == list("vwxyz")[:n_values]
+    write(tmp_path / f"u{suffix}", table.slice(0, 1))
+    assert drafted_of(tmp_path / f"*{suffix}") == drafted_of(path)
     path.rename(tmp_path / "t.svm")
     refused(run_command("schema", "draft", tmp_path / "t.svm"), "is not a table; draft")
     (tmp_path / "empty.csv").write_text("a,y\n")

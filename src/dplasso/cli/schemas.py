@@ -1,11 +1,11 @@
 """``dplasso schema draft``: describe the columns of a table."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 from dplasso.cli import output
 from dplasso.cli.inputs import DialectOptions
+from dplasso.data.source_files import expand
 from dplasso.encoding.contract import USUAL_MISSING, Coded
 from dplasso.encoding.data_files import first_rows
 from dplasso.encoding.schema import Schema
@@ -13,7 +13,7 @@ from dplasso.encoding.suggest import ABOUT, THE_REST, guess_label, suggest_schem
 
 
 def draft(
-    table: Path,
+    table: str,
     dialect: DialectOptions,
     label_column: str | None = None,
     rows: int | None = None,
@@ -24,7 +24,7 @@ def draft(
     Arguments
     ---------
     table : TABLE
-        CSV, JSON lines, Parquet or Arrow.
+        CSV, JSON lines, Parquet or Arrow. Of a quoted pattern, the first file.
 
     Options
     -------
@@ -44,9 +44,10 @@ def draft(
     come from the first rows. Where a part says "confirm", write what was known without the records.
     Then set "confirmed", at the end, to true.
     """
-    dialect.say([table])
-    with output.progress_bars() as bars, bars.task(f"reading {table.name}") as progress:
-        records = first_rows(table, rows, dialect.asked, progress)
+    first = expand(table)[0]
+    dialect.say([first])
+    with output.progress_bars() as bars, bars.task(f"reading {first.name}") as progress:
+        records = first_rows(first, rows, dialect.asked, progress)
     label_column = label_column or _label_of(records)
     with output.progress_bars() as bars, bars.task("drafting") as progress:
         schema = suggest_schema(records, label_column, progress, missing.split(","))

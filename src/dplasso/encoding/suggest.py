@@ -49,6 +49,8 @@ _WIDE, _SKEWED = 50.0, 5.0
 _LABELS = ("label", "target", "outcome", "class", "response", "y")
 # Columns with these words in their names hold codes, not amounts.
 _CODES = ("code", "zip", "postcode", "postal", "plz", "icd", "sku", "iban")
+# Columns with these names hold ids if they have many values.
+_ID = re.compile("(.*[-_ ])?id([-_ ].*)?|patient|person|customer|member|user|subject", re.I)
 # Pairs that are complete by common knowledge, so proposing both reveals nothing about the records.
 _PAIRS = (
     *(("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"), ("off", "on")),
@@ -56,9 +58,10 @@ _PAIRS = (
 )
 _FORMATS = (
     *("%Y-%m-%d", "%d.%m.%Y", "%Y/%m/%d", "%m/%d/%Y", "%d/%m/%Y"),
-    *("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%d.%m.%Y %H:%M"),
+    *("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M"),
+    *("%d.%m.%Y %H:%M", "%m/%d/%Y %H:%M", "%d/%m/%Y %H:%M"),
 )
-_EITHER = ("%m/%d/%Y", "%d/%m/%Y")
+_EITHER = ("%m/%d/%Y", "%d/%m/%Y", "%m/%d/%Y %H:%M", "%d/%m/%Y %H:%M")
 _SEEN = {
     Categories: "these values occur in the records: list all possible values",
     Levels: "the range comes from the records: set low and high that you know without them",
@@ -112,7 +115,8 @@ def suggest_schema(
         )
     if not parts:
         raise DataError("the table has no column of numbers, text, dates or bools to encode")
-    note = NOTE if not left_out else f"{NOTE} (left out: {', '.join(left_out)})"
+    left = f" (left out: {', '.join(left_out)}; ids of people belong in --person-column)"
+    note = NOTE + left * bool(left_out)
     return Schema(tuple(parts), label, note, tuple(marks), missing=tuple(missing), confirmed=False)
 
 
@@ -198,8 +202,8 @@ def _of_texts(name: str, values: Any) -> tuple[list[Part], str, list[str]]:
 
 
 def _hashed(name: str, n_distinct: int, n_records: int) -> list[Part]:
-    """Draft a column of many words or codes; leave out one with a new value in every record."""
-    if n_distinct == n_records > 1:
+    """Draft a column of many words or codes; leave out ids, and a new value in every record."""
+    if n_distinct == n_records > 1 or _ID.fullmatch(name):
         return []
     return [Hashed((name,), bits=min(max(math.ceil(math.log2(n_distinct)) + 3, 8), 20))]
 
@@ -241,7 +245,7 @@ def _of_numbers(name: str, numbers: NDArray[np.float64]) -> list[Part]:
     if whole and not words.isdisjoint(_CODES):
         return _hashed(name, distinct.size, numbers.size)
     counted = distinct.size == numbers.size > _MOST_NUMBERS and bool((np.diff(distinct) == 1).all())
-    if whole and (counted or ("id" in words and distinct.size == numbers.size)):
+    if whole and (counted or (distinct.size > _MOST_CATEGORIES and _ID.fullmatch(name))):
         return []
     return [_levels(name, numbers, whole=whole)]
 
