@@ -94,7 +94,8 @@ GOOD --resume --checkpoint kept => kept: No such file
 GOOD --checkpoint taken => --force
 GOOD --checkpoint part-1.svm --force => is named twice
 GOOD --checkpoint m.npz --model m.npz => is named twice
-GOOD --checkpoint taken --resume => not a dplasso checkpoint file
+GOOD --checkpoint taken --resume => not a dplasso checkpoint file | leave --resume out
+GOOD --model model.npz --resume {--force|--checkpoint kept} => nothing to resume
 2 GOOD --resume => --checkpoint
 predict model.npz number.svm --out labels.txt => number.svm | line 2
 predict model.npz part-1.svm --out taken => --force
@@ -190,6 +191,9 @@ fit none.csv --epsilon 1 --schema city.json => none.csv holds no records
 fit part-1.svm --epsilon 1 --schema city.json => part-1.svm is not a table
 fit {gone.csv|gone.cvs|gone} --epsilon 1 --schema city.json => no such file
 fit folder --epsilon 1 --schema city.json => folder is not a dplasso store
+{fit tables --epsilon 1|schema draft tables} => is a folder of tables | 'tables/*.parquet'
+2 GOOD --label-column y => --label-column is for tables
+predict model.npz list.json => cannot be read | .jsonl
 schema draft reviews.csv --label-column x => x
 """
 
@@ -233,6 +237,8 @@ def world(train, model, stores, tmp_path_factory):
     np.save(folder / "y.npy", np.array([0, 1]))
     pq.write_table(pa.table({"city": ["Rome", "Oslo"], "y": [1, 0]}), folder / "t.parquet")
     (folder / "folder").mkdir()
+    (folder / "tables").mkdir()
+    shutil.copy(folder / "t.parquet", folder / "tables")
     new_ledger(folder / "team.ledger", 3, 1e-5, "visits")
     shutil.copytree(stores, folder / "stores")
     done("convert", train, folder / "train.store", "--features", 30)

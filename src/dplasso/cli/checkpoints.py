@@ -95,7 +95,11 @@ def kept_checkpoint(
     output.check_outputs([path], force=force or resume)
     begun = False
     with claim(path):
-        stored = read_checkpoint(path) if resume else None
+        try:
+            stored = read_checkpoint(path) if resume else None
+        except CheckpointError as error:
+            another = "to pay for another fit, leave --resume out and give --force"
+            raise CheckpointError(str(error).rstrip("."), advice=another) from None
         if not resume and _is_unfinished(path):
             output.warn(f"{path} held an unfinished fit; --force discards it")
 

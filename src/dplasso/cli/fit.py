@@ -66,10 +66,15 @@ class FitOptions:
     def place(self) -> Path | None:
         """The checkpoint: as named, or beside the model that a ledger pays for."""
         kept, model = self.interruptions, self.model
-        if kept.checkpoint is None and model is not None:
-            beside = model.with_name(f"{model.name}.checkpoint")
-            if self.wanted.ledger is not None or (kept.resume and beside.exists()):
-                return beside
+        if model is not None:
+            place = kept.checkpoint or model.with_name(f"{model.name}.checkpoint")
+            if kept.resume and model.exists() and not place.exists():
+                raise FileExistsError(
+                    f"{model} exists and the checkpoint {place} does not: the fit is finished, and "
+                    "there is nothing to resume"
+                )
+            if self.wanted.ledger is not None or (kept.resume and place.exists()):
+                return place
         if kept.checkpoint is None and kept.resume:
             raise typer.BadParameter("--resume needs --checkpoint PATH: the checkpoint to resume")
         return kept.checkpoint
@@ -152,9 +157,9 @@ def _checked(asked: FitOptions) -> tuple[PrivateLinearModel, Schema | None, list
         )
     if wanted.ledger is not None and model is None:
         raise typer.BadParameter("--ledger needs --model OUT: what is paid for has to be written")
-    resume = asked.interruptions.resume
+    resume, place = asked.interruptions.resume, asked.place
     if not (resume or asked.force):
-        refuse_unfinished(asked.place, model)
+        refuse_unfinished(place, model)
     # A fit that is resumed was charged already; its checkpoint checks the settings.
     if not resume:
         method = method_of(estimator)

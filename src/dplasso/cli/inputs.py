@@ -114,6 +114,8 @@ class ReadingOptions:
     ) -> Dataset:
         """Read files (from `expand`) as one data set, or open a store, under a progress bar."""
         rest = f" and {len(files) - 1} more" if len(files) > 1 else ""
+        if schema is None and not any(map(is_table, files)):
+            refuse({"--label-column": self.label_column}, "is for tables: leave it out")
         self.dialect.say(files)
         with bars.task(f"reading {files[0].name}{rest}") as progress:
             more |= self.of_rows() | {"schema": schema, "progress": progress}

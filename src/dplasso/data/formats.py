@@ -97,7 +97,8 @@ def row_format(files: SourceFiles) -> FileFormat:
             raise DataError(
                 f"{path}: files that end in {plain_suffix(path)} cannot be read; pass svmlight "
                 "text (.svm, .txt or no suffix, perhaps followed by "
-                f"{', '.join(COMPRESSED_SUFFIXES)}) or scipy .npz"
+                f"{', '.join(COMPRESSED_SUFFIXES)}), scipy .npz, or a table for a schema (.csv, "
+                ".tsv, .jsonl, .parquet, .arrow)"
             )
         if file_format is not formats[0]:
             raise DataError(

@@ -91,6 +91,7 @@ def read_records(
                 f"{stores[0]} is a folder of stores, which only a fit on a cluster can read; use "
                 "--cluster threads to run one in this process"
             )
+        _refuse_folder(stores[0])
         options.pop("labelled", None)
         store = open_store(stores[0])
         _refuse_options(options | {"schema": schema}, "a store; pass it to the conversion")
@@ -130,6 +131,12 @@ def _refuse_options(options: Mapping[str, Any], what: str) -> None:
     for name, value in options.items():
         if value not in (None, False):
             raise DataError(f"`{name}` cannot be combined with {what}")
+
+
+def _refuse_folder(path: Path) -> None:
+    """Raise `DataError` for a folder of tables; say how to pass them."""
+    if path.is_dir() and (suffixes := {file.suffix for file in path.iterdir() if is_table(file)}):
+        raise DataError(f"{path} is a folder of tables: pass its files, '{path}/*{min(suffixes)}'")
 
 
 def _table_source(
@@ -184,6 +191,7 @@ def first_rows(
     import pyarrow as pa
 
     path = Path(path)
+    _refuse_folder(path)
     check_readable(path)
     if not is_table(path):
         raise DataError(
