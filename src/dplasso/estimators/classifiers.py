@@ -31,7 +31,7 @@ class DPLogisticRegression(PrivateClassifier):
     delta : float, default=1e-6
         Probability that epsilon does not hold; well below one over the number of people.
     max_weights : int, default=None
-        Largest number of columns in the model; None gives every column a weight.
+        Largest number of columns in the model. By default, every column gets a weight.
     row_norm : "unit" or float, default="unit"
         "unit" scales every row to L2 norm 1. A public number R shortens only rows longer than R,
         and divides all rows by R. Columns in different units need public ranges first

@@ -28,7 +28,7 @@ class DPLinearRegression(PrivateRegressor):
         Interval (low, high) of the targets, **required** and public: never take it from the data.
         Targets and predictions are clipped to it. The noise is proportional to its width.
     max_weights : int, default=None
-        Largest number of columns in the model; None gives every column a weight.
+        Largest number of columns in the model. By default, every column gets a weight.
     row_norm : "unit" or float, default="unit"
         "unit" scales every row to L2 norm 1. A public number R shortens only rows longer than R,
         and divides all rows by R. Columns in different units need public ranges first
