@@ -1,9 +1,11 @@
 """PublicEncoder: a transformer that learns nothing, for every kind of data frame."""
 
+import datetime as dt
 import json
 import pickle
 import warnings
 from decimal import Decimal
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -21,7 +23,7 @@ from dplasso import (
     PublicEncoder,
     load,
 )
-from schemas import Bins, Categories, Hashed, Number, Schema, Text
+from schemas import Bins, Categories, Date, Hashed, Number, Schema, Text
 
 SCHEMA = Schema(
     (
@@ -156,6 +158,42 @@ def test_nothing_is_learnt(tmp_path, table):
         assert abs(PublicEncoder(schema).fit_transform(table) - one).nnz == 0
 
 
+# Values of each type that a frame's column of objects may hold, first those of a number or word.
+OF_TYPES = (
+    *(3, 2**60 + 1, 0.25, np.float32(0.1), np.float16(0.1), np.float64(0.1), np.int8(5)),
+    *(np.uint64(7), Decimal("1.50"), True, np.bool_(True), "3", np.str_("q")),
+    *(dt.date(2020, 1, 2), dt.datetime(2020, 1, 2, 3), dt.time(3, 4), dt.timedelta(1)),
+    *(dt.datetime(2020, 1, 2, 23, tzinfo=dt.timezone(dt.timedelta(hours=h))) for h in (0, 5)),
+    *(pd.Timestamp("2020-01-02"), pd.Timedelta(5), np.datetime64("2020-01-02")),
+    *(None, float("nan"), np.float32("nan"), pd.NA, pd.NaT),
+)
+
+
+def encoded_column(part, values):
+    try:
+        frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})
+        return PublicEncoder(Schema((part,))).transform(frame).toarray()
+    except DataError:
+        return None
+
+
+@pytest.mark.parametrize(
+    "part",
+    [Hashed("x", 10), Number("x", 9.0), Date("x", "weekday")],
+    ids=["hashed", "number", "weekday"],
+)
+def test_a_value_of_any_type_leaves_all_others_as_they_are(part):
+    alone = [encoded_column(part, [value]) for value in OF_TYPES]
+    together = 0
+    for (value, own), other in product(zip(OF_TYPES, alone, strict=True), OF_TYPES):
+        for place, values in enumerate(([value, other], [other, value])):
+            rows = encoded_column(part, values)
+            if rows is not None and own is not None:
+                assert (rows[place] == own[0]).all(), (value, other)
+                together += 1
+    assert together > 2 * len(OF_TYPES)
+
+
 def test_what_is_no_table(table):
     for X, message in (
         (np.eye(3), "table with named columns .* not ndarray"),
@@ -165,7 +203,7 @@ def test_what_is_no_table(table):
         *(
             (
                 table.assign(sex=pd.Series(values * 200, dtype=object)),
-                "column 'sex' of the table: the values are of different types, or no valid text",
+                "column 'sex' of the table: the values are of different types or time zones, or no",
             )
             # A float made 1 and 0 of all bools, and the text's message had quoted a character.
             for values in ([{1}, 2], [0.5, True], ["F", "\ud800"])

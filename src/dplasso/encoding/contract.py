@@ -27,6 +27,10 @@ _NEVER_VALUES = (*USUAL_MISSING, "None", "nil")
 _ZEROS = r"(\.\d*[1-9])0+(\D|$)|\.0+(\D|$)", r"\1\2\3"
 # From this limit on, a floating-point number represents several whole numbers.
 _INEXACT = 2.0**53
+# Types of values that Arrow converts alike, whichever of them a column holds.
+_TOGETHER: tuple[set[type], ...] = (
+    {int, float, np.int64, np.float64}, {str, np.str_}, {bool, np.bool_}
+)  # fmt: skip
 Codes = NDArray[np.int64]
 CodedOf = Callable[[str], "Coded"]
 """Returns the part that encodes a column for a cross."""
@@ -208,18 +212,38 @@ def as_arrow(values: Any, place: str) -> Any:
 
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
-    kind, mixed = getattr(getattr(values, "dtype", None), "kind", "O"), False
     try:
-        array = pa.array(values, from_pandas=True)
-        if pa.types.is_floating(array.type) and kind == "O":
-            # One float would turn all bools into 1 and 0.
-            mixed = not {bool, np.bool_}.isdisjoint(map(type, values))
-    except (pa.ArrowException, TypeError, OverflowError, UnicodeError):
-        mixed = True
-    if mixed:
+        if getattr(getattr(values, "dtype", None), "kind", "O") == "O":
+            values = _of_one_type(values)
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, UnicodeError):
         # Arrow's message quotes what it could not convert.
-        raise DataError(f"{place}: the values are of different types, or no valid text")
-    return array
+        raise DataError(
+            f"{place}: the values are of different types or time zones, or no valid text"
+        ) from None
+
+
+def _of_one_type(values: Iterable[Any]) -> Iterable[Any]:
+    """Return values that Arrow converts as if each were alone; `TypeError` if it would not.
+
+    One record would decide for all: after a date, Arrow reads numbers as times.
+    """
+    kinds = set(map(type, values))
+    if len(kinds) > 1:
+        values = [None if _is_missing(value) else value for value in values]
+        kinds = set(map(type, values)) - {type(None)}
+    if len(kinds) > 1 and not any(kinds <= together for together in _TOGETHER):
+        raise TypeError
+    if any(hasattr(kind, "tzinfo") for kind in kinds):
+        # All times would get the zone of the first.
+        zones = {str(value.tzinfo) for value in values if value is not None}
+        if len(zones) > 1:
+            raise TypeError
+    return values
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
 def _written(values: Any) -> Any:
