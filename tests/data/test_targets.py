@@ -77,9 +77,7 @@ def test_one_label_among_the_floats_makes_no_others_of_the_rest():
     declared = [1, 2**53, 2**53 + 1]
     labels = [2**53 + 1, 2**53, 1]
     assert fitted(np.array(labels), declared)[1] == labels
-    with pytest.raises(
-        DataError, match="cannot represent the large whole numbers in classes exactly"
-    ):
+    with pytest.raises(DataError, match="cannot represent the large whole numbers of the declared"):
         fitted(np.array([*labels, 1.0]), declared)
     assert fitted(np.array([1.0, 2.0**53]), [1, 2**53])[1] == [1, 2**53]
 
@@ -90,6 +88,17 @@ def test_numbers_are_clipped_and_scaled(low, high):
     model = DPLinearRegression(np.inf, target_bounds=(low, high)).fit(np.eye(5), y)
     expected = np.array([low, high, y[2], low, high]) / high
     np.testing.assert_allclose(model.predict(np.eye(5)) / high, expected, atol=0.01)
+
+
+def test_one_text_among_the_targets_rounds_no_others():
+    """Of a list, numpy writes texts as soon as one target is one: 0.1 for a float16 below it."""
+    targets = [np.float16(0.1), 0.5, 1.0]
+    bounds = {"target_bounds": (0, 1)}
+    for y in ([*targets, "0.1"], ["0.1", "0.2", "0.3", "0.4"]):
+        with pytest.raises(DataError, match="a value that is not a number"):
+            DPLinearRegression(1.0, **bounds).fit(np.eye(4), y)
+    model = DPLinearRegression(np.inf, **bounds).fit(np.eye(4), [*targets, 0.1])
+    assert model.n_features_in_ == 4
 
 
 @pytest.fixture(scope="module")

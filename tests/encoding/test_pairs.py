@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 
 from dplasso import DPLassoClassifier, DPLogisticRegression, PrivateSearch, PublicEncoder, load
 from dplasso.cluster import InProcessEngine
@@ -137,6 +138,14 @@ def test_tries_of_a_search_choose_pairs(table):
     )
     search.fit(PublicEncoder(SCHEMA).transform(table[0]), table[1])
     assert ("a", "b") in entered(search.best_estimator_)
+
+
+def test_the_cost_of_a_try_counts_the_draws_of_pairs(table):
+    X, y = PublicEncoder(SCHEMA).transform(table[0][:500]), table[1][:500]
+    search = PrivateSearch(DPLogisticRegression(classes=[0, 1]), {}, 30.0, tries=2)
+    of_pairs = search.fit(X, y).privacy_.sampling_delta
+    without = search.fit(csr_array((X.data, X.indices, X.indptr), X.shape), y)
+    assert of_pairs > without.privacy_.sampling_delta
 
 
 def test_without_enough_records_no_pair_is_looked_at(table):

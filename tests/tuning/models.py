@@ -63,6 +63,9 @@ class NoisyMethod:
     def targets(self):
         return Labels(self.params["classes"])
 
+    def starting(self, *_):
+        return self
+
     def budget(self, *_):
         names = "epsilon", "delta", "neighbors", "rows_per_person"
         return build_budget(Draws(gaussian=1.0), n_iter=1, **{k: self.params[k] for k in names})

@@ -11,6 +11,7 @@ from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
@@ -20,6 +21,7 @@ from sklearn.preprocessing import (
     FunctionTransformer,
     MaxAbsScaler,
     Normalizer,
+    OneHotEncoder,
     StandardScaler,
 )
 from sklearn.svm import SVC
@@ -207,6 +209,58 @@ def test_equal_rows_on_an_edge_stay_together(monkeypatch, pipeline):
             np.testing.assert_array_equal(total, 7 * alone + own)
 
 
+SINGLE = {
+    "a linear model": LogisticRegression(),
+    "a network": MLPClassifier((8,), max_iter=10, random_state=0),
+    "scaled, a network": make_pipeline(MaxAbsScaler(), MLPClassifier((4,), max_iter=5)),
+    "scaled, a tree": make_pipeline(MaxAbsScaler(), DecisionTreeClassifier(random_state=0)),
+    "ours": DPLogisticRegression(8.0, classes=(0, 1), random_state=0),
+    "scaled to length 1, ours": make_pipeline(
+        Normalizer(), DPLogisticRegression(8.0, classes=(0, 1), random_state=0)
+    ),
+}
+
+
+def in_text(rows):
+    return rows.astype(str)
+
+
+def counts():
+    """Return a table of whole numbers, and one of the same but for a missing value."""
+    pandas = pytest.importorskip("pandas")
+    numbers = np.random.default_rng(0).integers(1, 120, (200, 2)).astype(np.int16)
+    frame = pandas.DataFrame(numbers, columns=["a", "b"])
+    missing = frame.astype({"a": np.float64})
+    missing.loc[199, "a"] = np.nan
+    return frame, missing, np.arange(200) % 2
+
+
+@pytest.mark.parametrize("last", [SINGLE["a linear model"], SINGLE["ours"]], ids=["other", "ours"])
+def test_a_missing_value_changes_no_other_row(monkeypatch, last):
+    """A column of whole numbers then holds floats, of which numpy takes other logarithms."""
+    frame, missing, y = counts()
+    filled = SimpleImputer(strategy="constant", fill_value=0, keep_empty_features=True)
+    model = make_pipeline(FunctionTransformer(np.log1p), filled, last)
+    model = fitted(model, y, frame.astype(np.float64))
+    total, own = (
+        [statistics(monkeypatch, model, some, labels, metric="log_loss") for some in tables]
+        for tables, labels in (
+            ((frame, missing), y),
+            ((frame.iloc[[199]], missing.iloc[[199]]), y[[199]]),
+        )
+    )
+    np.testing.assert_array_equal(total[0] - own[0], total[1] - own[1])
+
+
+def test_a_step_that_depends_on_the_type_of_a_column_is_refused():
+    frame, _, y = counts()
+    words = [[str(number) for number in range(120)]] * 2
+    encoder = OneHotEncoder(categories=words, handle_unknown="ignore")
+    model = make_pipeline(FunctionTransformer(in_text), encoder, LogisticRegression())
+    with pytest.raises(DataError, match="numbers of one type differently than of another"):
+        private_score(fitted(model, y, frame), frame, y)
+
+
 def test_a_row_beyond_the_limit_changes_nothing(monkeypatch):
     model, row = on_the_edge()
     rows = np.vstack([np.tile(row, (7, 1)), X])
@@ -229,17 +283,6 @@ class Pairs(Numerous):
 def test_a_model_that_does_not_predict_one_row_is_refused():
     with pytest.raises(DataError, match="the model returned 2 predictions for 1 row"):
         private_score(Pairs(), X, TWO)
-
-
-SINGLE = {
-    "a linear model": LogisticRegression(),
-    "a network": MLPClassifier((8,), max_iter=10, random_state=0),
-    "scaled, a network": make_pipeline(MaxAbsScaler(), MLPClassifier((4,), max_iter=5)),
-    "scaled, a tree": make_pipeline(MaxAbsScaler(), DecisionTreeClassifier(random_state=0)),
-    "scaled to length 1, ours": make_pipeline(
-        Normalizer(), DPLogisticRegression(8.0, classes=(0, 1), random_state=0)
-    ),
-}
 
 
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array])

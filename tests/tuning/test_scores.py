@@ -21,6 +21,7 @@ from dplasso import (
     private_score,
 )
 from dplasso.ledger import create_ledger
+from people import write_with_people
 from recorded_fits import short_runs
 
 RNG = np.random.default_rng(0)
@@ -105,6 +106,36 @@ def test_the_ledger_is_charged_once_and_before(tmp_path):
     with pytest.raises(DataError, match="row 8"):
         private_score(Given(), X, strange, 0.1, ledger=ledger)
     assert len(Ledger(ledger).budget().entries) == 1
+
+
+def test_one_label_among_the_floats_makes_no_others_of_the_rest(tmp_path):
+    """Of a list, numpy makes floats as soon as one label is one."""
+    ledger, classes = tmp_path / "l", (2**53, 2**53 + 1)
+    create_ledger(ledger, 9.0, 1e-5)
+    labels = [classes[label] for label in Y[1:]]
+    private_score(Given(classes), X[1:], labels, 1.0, ledger=ledger)
+    search = PrivateSearch(DPLogisticRegression(classes=classes), {}, 1.0, tries=2, ledger=ledger)
+    for refused in (
+        lambda y: private_score(Given(classes), X, y, 1.0, ledger=ledger),
+        lambda y: search.fit(X, y),
+    ):
+        with pytest.raises(DataError, match="large whole numbers of the model's classes exactly"):
+            refused([float(classes[0]), *labels])
+    assert len(Ledger(ledger).budget().entries) == 1
+
+
+def test_rows_of_a_store_beyond_a_persons_limit_are_not_looked_at(tmp_path):
+    people = [f"p{row}" for row in range(1999)] + ["p0"]
+    model = DPLogisticRegression(np.inf, classes=(0, 1)).fit(X, Y)
+    scores = [
+        private_score(
+            model,
+            write_with_people(X, [*Y[:-1], label], people, tmp_path / f"{label}"),
+            epsilon=50.0,
+        )
+        for label in (0, 7)
+    ]
+    assert scores[0].value == pytest.approx(scores[1].value, abs=0.01)
 
 
 def test_rows_beyond_a_persons_limit_are_left_out():

@@ -36,19 +36,21 @@ def classes_of(y: Any, declared: ArrayLike | None) -> NDArray[Any]:
     return classes
 
 
-def numbers_of(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
+def numbers_of(
+    y: NDArray[Any], classes: NDArray[Any], whose: str = "the declared classes"
+) -> NDArray[np.float64]:
     """Return the index of each label in the classes; `DataError` for any other label."""
     largest = max(map(abs, classes.tolist())) if classes.dtype.kind in "iu" else 0
     if y.dtype.kind == "f" and largest > _LARGEST_WHOLE:
         # If one label of a list is a float, numpy converts all of them to floats and rounds.
         raise DataError(
-            "`y` holds floating-point labels, which cannot represent the large whole numbers in "
-            "`classes` exactly: pass `y` as whole numbers"
+            "`y` holds floating-point labels, which cannot represent the large whole numbers of "
+            f"{whose} exactly: pass `y` as whole numbers"
         )
     numbers = np.full(y.shape, -1.0)
     for number, label in enumerate(classes):
         numbers[y == label] = number
-    refuse_strange(numbers < 0, "the declared classes", classes, y)
+    refuse_strange(numbers < 0, whose, classes, y)
     return numbers
 
 
@@ -88,11 +90,12 @@ def refuse_strange(
 def encode_targets(y: NDArray[Any], bounds: tuple[float, float]) -> NDArray[np.float64]:
     """Clip finite numbers to a public interval and scale it to [-1, 1]."""
     try:
-        targets = np.asarray(y, dtype=np.float64)
+        # With one text in a list, numpy writes all numbers as texts, float32 with fewer digits.
+        targets = None if y.dtype.kind in "US" else np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise DataError(
-            "`y` holds a value that is not a number, and a regression needs numbers"
-        ) from None
+        targets = None
+    if targets is None:
+        raise DataError("`y` holds a value that is not a number, and a regression needs numbers")
     if not np.isfinite(targets).all():
         raise DataError("`y` holds NaN or infinity; a regression needs finite targets")
     low, high = bounds

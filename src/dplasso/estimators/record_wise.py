@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from dplasso.encoding.encoder import PublicEncoder
 from dplasso.errors import DataError, is_ours, of_a_stranger
 from dplasso.fit.records import store_of
-from dplasso.matrix.compressed import checked, format_of, without_duplicates
+from dplasso.matrix.compressed import checked, without_duplicates
 
 _Declared = TypeVar("_Declared")
 # Number of rows that are transformed again, one by one.
@@ -245,10 +245,7 @@ def rows_of(steps: Pipeline, X: Any) -> Any:
             "the rows of a store are encoded already: pass the last step of the pipeline alone"
         )
     made = without_duplicates(X) if len(steps) else checked(X)
-    if len(steps) and format_of(made) and made.dtype.kind in "biuf":
-        # The precision of the matrix depends on all rows, and steps compute in it.
-        made = made.astype(np.float64)
-    alone = _first(made)
+    made, alone = in_double(made) if len(steps) else made, _first(made)
     for name, step in steps.steps:
         if step is None or isinstance(step, str):
             continue
@@ -257,9 +254,28 @@ def rows_of(steps: Pipeline, X: Any) -> Any:
         if not all(_same(made, i, row) for i, row in enumerate(alone)):
             raise DataError(
                 f"step {name!r} ({type(step).__name__}) transforms single records differently "
-                "than all together; a row must depend on its own record only"
+                "than all together, or numbers of one type differently than of another; a row must "
+                "depend on its own record only"
             )
     return made
+
+
+def in_double(X: Any) -> Any:
+    """Return a matrix or frame with all numbers in double precision.
+
+    One record's fraction or missing value changes the type of a column, and steps compute in it.
+    """
+    if _kind(X) in "biuf":
+        return X.astype(np.float64)
+    if hasattr(X, "with_columns"):
+        return X.with_columns(column.cast(float) for column in X if column.dtype.is_numeric())
+    if hasattr(X, "iloc") and hasattr(X, "dtypes"):
+        return X.astype({name: np.float64 for name in X.columns if _kind(X[name]) in "iuf"})
+    return X
+
+
+def _kind(values: Any) -> str:
+    return str(getattr(getattr(values, "dtype", None), "kind", "O"))
 
 
 def last_step(model: Any, X: Any) -> tuple[Any, Any]:

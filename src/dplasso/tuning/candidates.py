@@ -179,7 +179,8 @@ def cost_of_try(
     """
     method = method_of(estimator)
     task = method.targets.task(records) if task is None else task
-    budget = method.budget(task, records.shape[1])
+    # Pairs and levels of a schema draw more.
+    budget = method.starting(task, records).budget(task, records.shape[1])
     if budget.leak:
         raise ValueError(f"a fit with {estimator!r} is not private, so it cannot be in a search")
     # The fit's sampling delta is the variation times 1 + e^x for some x >= 0, so at least 2.

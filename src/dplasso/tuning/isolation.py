@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from dplasso.errors import DataError, is_ours, of_a_stranger
-from dplasso.estimators.record_wise import chosen, every_step, split
+from dplasso.estimators.record_wise import chosen, every_step, in_double, split
 from dplasso.fit.records import LocalRecords
 
 # Models of scikit-learn that compare entries; a subclass of another package may predict otherwise.
@@ -62,7 +62,9 @@ def isolate(model: Any, X: Any, rows: LocalRecords) -> tuple[Any, LocalRecords]:
     last, at_once = chosen(last), all(_by_entry(step) for _, step in every_step(steps))
     if is_ours(last) or (_compares(last) and at_once):
         return last, rows
-    return _OneByOne(model, X), replace(rows, X=np.arange(len(rows.y), dtype=np.float64)[:, None])
+    return _OneByOne(model, in_double(X)), replace(
+        rows, X=np.arange(len(rows.y), dtype=np.float64)[:, None]
+    )
 
 
 def _compares(model: Any) -> bool:

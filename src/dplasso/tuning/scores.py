@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dplasso.data.labels import encode_targets, label_matrix, refuse_strange
+from dplasso.data.labels import encode_targets, label_matrix, numbers_of
 from dplasso.errors import DataError, ParameterError, ParameterTypeError, shown
 from dplasso.estimators.record_wise import last_step
 from dplasso.fit.method import checked_target_bounds
@@ -210,7 +210,7 @@ def to_score(
     names: Any = getattr(model, "feature_names_in_", inputs.feature_names)
     if inputs.feature_names is not None and list(names) != list(inputs.feature_names):
         raise DataError("X must have the columns of the fitted model, in the same order")
-    check_scored(target, inputs.y)
+    check_scored(target, inputs.labels)
     released = getattr(model, "model_", None)
     digest = released.digest if isinstance(released, Model) else ""
     return Scored(predicting, inputs, target, metric, digest)
@@ -295,5 +295,4 @@ def check_scored(target: Target, y: NDArray[Any]) -> None:
     if target.many_labels:
         label_matrix(y, len(target.classes))
         return
-    classes = np.asarray(target.classes)
-    refuse_strange(~np.isin(y, classes), "the model's classes", classes)
+    numbers_of(y, np.asarray(target.classes), "the model's classes")
