@@ -97,6 +97,20 @@ def test_a_copy_cannot_end_in_a_second_model(ledger, begun, tmp_path):
     assert states(ledger) == ["finished"]
 
 
+def test_other_records_are_not_fitted_at_the_charge_of_these(ledger, begun):
+    X, y = DATA
+    before = begun.read_bytes()
+    for other in ((X, 1 - y), (X[:-1], y[:-1])):
+        with pytest.raises(LedgerError, match="entry 1 of .* was charged for other records"):
+            resume_fit(model(ledger), *other, begun)
+    assert states(ledger) == ["reserved"]
+    assert begun.read_bytes() == before
+    # Where the key is another, fingerprints say nothing.
+    Path(f"{ledger}.key").unlink()
+    resume_fit(model(ledger), *DATA, begun)
+    assert states(ledger) == ["finished"]
+
+
 def test_of_two_copies_under_way_one_ends_in_a_model(ledger, begun, tmp_path, monkeypatch):
     copy = Path(shutil.copy(begun, tmp_path / "copy"))
     real, other = checkpoint.write_checkpoint, model(ledger)

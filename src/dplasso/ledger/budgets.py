@@ -235,12 +235,23 @@ def _rejoined(
             f"entry {made.number} of {path} is charged to {name!r}, not {dataset!r}: resume with "
             "the data set of the interrupted fit"
         )
+    own = None if charge.fingerprint is None else keyed(path, charge.fingerprint)
+    if held.fingerprint and own and _of_other_rows(held.fingerprint, own):
+        raise LedgerError(
+            f"entry {made.number} of {path} was charged for other records: resume with the rows of "
+            "the interrupted fit, in their order"
+        )
     if entry.state == FINISHED and (release is None or release != entry.release):
         raise LedgerError(
             f"entry {made.number} of {path} has paid for a model already, and this fit would end "
             "in another one: start it again, at its own cost"
         )
     return made
+
+
+def _of_other_rows(one: str, other: str) -> bool:
+    """Return whether two keyed fingerprints differ, unless their keys do."""
+    return one != other and one.partition(":")[0] == other.partition(":")[0]
 
 
 def pick(budgets: Iterable[Budget], dataset: str | None, path: Any) -> Budget:
