@@ -101,7 +101,7 @@ def test_other_records_are_not_fitted_at_the_charge_of_these(ledger, begun):
     X, y = DATA
     before = begun.read_bytes()
     for other in ((X, 1 - y), (X[:-1], y[:-1])):
-        with pytest.raises(LedgerError, match="entry 1 of .* was charged for other records"):
+        with pytest.raises(LedgerError, match=r"entry 1 of .* was charged for other records"):
             resume_fit(model(ledger), *other, begun)
     assert states(ledger) == ["reserved"]
     assert begun.read_bytes() == before

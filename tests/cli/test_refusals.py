@@ -51,6 +51,7 @@ FIT --prior gone.npz => gone.npz
 GOOD --prior age.csv --model age.csv --force => age.csv
 PAPER --public-rows two.svm => --public-rows cannot be combined with --method frank-wolfe
 FIT --neighbors both => error: --neighbors
+fit part-1.svm --epsilon 1 --public-{rows|data} part-1.svm => part-1.svm: its rows are private
 PAPER --drift-tol {-1|little} => error: --drift-tol
 FIT --method ridge => --method must be one of logistic, linear, lasso, frank-wolfe, got 'ridge'
 FIT --n-iter 3 => --n-iter cannot be combined with --method logistic, only with --method frank-wolfe

@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 
 import dplasso
 from dplasso import (
+    DataError,
     DPLasso,
     DPLassoClassifier,
     DPLinearRegression,
@@ -22,6 +23,7 @@ from dplasso import (
     Geometry,
     Ledger,
     NoiseWarning,
+    PrivateSearch,
     PublicEncoder,
 )
 from dplasso.cluster import InProcessEngine
@@ -251,6 +253,19 @@ def test_what_does_not_go_with_them_is_refused():
     named = pandas.DataFrame(X.toarray(), columns=[f"column {j}" for j in range(D)])
     with pytest.raises(ValueError, match="column names of the data"):
         model(public_rows=pandas.DataFrame(PUBLIC.toarray())).fit(named, Y)
+
+
+@pytest.mark.parametrize("name", ["public_rows", "public_data"])
+def test_private_rows_are_not_public_ones(name):
+    """Where labels alone are private, rows without labels are public."""
+    public = X if name == "public_rows" else (X, Y)
+    given = {"public_rows": None, name: public}
+    search = PrivateSearch(model(**given, random_state=None), {}, 9.0, tries=2)
+    for refused in (model(**given), search):
+        with pytest.raises(DataError, match=f"{name} holds the private rows of the fit"):
+            refused.fit(X, Y)
+    if name == "public_rows":
+        assert model(**given, neighbors="label").fit(X, Y).n_features_in_ == D
 
 
 def test_so_few_records_that_they_tell_nothing_alone_are_no_cause_for_a_warning():

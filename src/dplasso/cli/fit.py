@@ -173,6 +173,7 @@ def _checked(asked: FitOptions) -> tuple[PrivateLinearModel, Schema | None, list
     if asked.cluster.cluster is not None:
         refuse({"--test": bool(tests), "--labels": reading.labels}, BESIDE_CLUSTER)
     files = expand(asked.data) if asked.cluster.cluster is None else []
+    wanted.refuse_private(files)
     test_files = expand(tests) if tests else []
     again = ", which is charged again" if wanted.ledger is not None and not resume else ""
     inputs = (*files, *test_files, *asked.beside)

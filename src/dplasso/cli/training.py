@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -139,6 +140,18 @@ class EstimatorOptions:
         # One file may give both labelled rows and rows without labels.
         public = [data for data in (self.public_data, self.public_rows) if data]
         return (self.ledger, self.prior, *(path for data in public for path in expand(data)))
+
+    def refuse_private(self, files: Iterable[Path]) -> None:
+        """Refuse public rows in files of private ones; without labels, they may be public."""
+        own = {path.resolve() for path in files}
+        unlabelled = [] if self.parameters.get("neighbors") == "label" else self.public_rows
+        for names in filter(None, (self.public_data, unlabelled)):
+            for path in expand(names):
+                if path.resolve() in own:
+                    raise DataError(
+                        f"{path}: its rows are private, and the fit would not protect them as "
+                        "public rows; pass a file of other people"
+                    )
 
     def read_public(
         self,

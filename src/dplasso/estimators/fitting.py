@@ -14,6 +14,7 @@ from scipy.sparse import coo_array, csr_array
 
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.fit.method import Method
+from dplasso.fit.public_knowledge import refuse_private
 from dplasso.fit.records import Records, checked_weights, local_records
 from dplasso.fit.run import Hooks, run
 from dplasso.fit.task import Labels
@@ -82,6 +83,7 @@ def fit_estimator(
         elif estimator.verbose is None and hooks.progress is None:
             shown.enter_context(announce_compilation(lambda _: say_once(), after=SILENT))
         method = method_of(estimator)
+        refuse_private(estimator.get_params(deep=False), X)
         if engine is not None:
             from dplasso.fit.partitioned import cluster_records
 

@@ -63,6 +63,21 @@ def start_of(params: Mapping[str, Any]) -> Start | None:
     return lambda _, task, records: _matched(model, task, records)
 
 
+def refuse_private(params: Mapping[str, Any], X: Any) -> None:
+    """Raise `DataError` if the private rows are also passed as public ones.
+
+    Where labels alone are private, rows without them are public.
+    """
+    data, rows = params.get("public_data"), params.get("public_rows")
+    labelled = isinstance(data, tuple | list) and any(each is X for each in data)
+    if X is not None and (labelled or (rows is X and params["neighbors"] != "label")):
+        raise DataError(
+            f"`public_{'data' if labelled else 'rows'}` holds the private rows of the fit, and the "
+            "fit would not protect them",
+            advice="give rows of other people, or leave it out",
+        )
+
+
 def _as_it_is(prior: MatchedPrior, task: Task, records: Any) -> MatchedPrior:
     """Return a prior that was made for such records before."""
     expected = task.n_outputs, records.shape[1]

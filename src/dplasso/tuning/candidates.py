@@ -19,7 +19,7 @@ from dplasso.estimators.fitting import (
     method_of,
     warn_of_undeclared_names,
 )
-from dplasso.fit.public_knowledge import PARAMETERS
+from dplasso.fit.public_knowledge import PARAMETERS, refuse_private
 from dplasso.fit.records import LocalRecords, local_records, person_numbers, rows_within_limit
 from dplasso.fit.task import Task
 from dplasso.privacy.randomness import RandomStream, below, random_word
@@ -121,6 +121,7 @@ def records_of(candidates: list[Candidate], X: Any, y: Any) -> LocalRecords:
         )
     warn_of_undeclared_names(records.feature_names)
     for candidate in candidates:
+        refuse_private(candidate.estimator.get_params(deep=False), X)
         check_columns_fit(candidate.estimator, records.shape[1])
     return records
 
