@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.exceptions import NotFittedError
 from tests.tuning.models import Given, delta_of
 from tests.tuning.test_metrics import LETTERS, MODELS, population
 
@@ -144,6 +145,16 @@ def test_rows_beyond_a_persons_limit_are_left_out():
         Given((0, 1, 2)), X, Y, 50.0, metric="f1", rows_per_person=1, groups=people
     )
     assert sum(part.rows for part in score.by_class) < 40
+
+
+def test_a_model_that_is_not_fitted_says_so():
+    for model in (
+        DPLogisticRegression(1.0),
+        DPLinearRegression(1.0, target_bounds=(0, 1)),
+        PrivateSearch(DPLogisticRegression(1.0), {}),
+    ):
+        with pytest.raises(NotFittedError, match="is not fitted yet"):
+            private_score(model, X, Y)
 
 
 @pytest.mark.parametrize(

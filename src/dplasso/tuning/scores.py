@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from dplasso.data.labels import encode_targets, label_matrix, numbers_of
-from dplasso.errors import DataError, ParameterError, ParameterTypeError, shown
-from dplasso.estimators.record_wise import last_step
+from dplasso.errors import DataError, ParameterError, ParameterTypeError, is_ours, shown
+from dplasso.estimators.record_wise import chosen, last_step
 from dplasso.fit.method import checked_target_bounds
 from dplasso.fit.records import LocalRecords, local_records
 from dplasso.ledger import SCORE, Ledger, charged, check_affordable, checked_ledger
@@ -200,6 +201,8 @@ def to_score(
         )
     whole, raw = model, X
     model, X = last_step(model, X)
+    if is_ours(own := chosen(model)):
+        check_is_fitted(own, "coef_")
     labels = getattr(model, "classes_", None)
     inputs = local_records(model, X, y, takes_matrix=labels is not None)
     predicting, inputs = isolate(whole, raw, inputs)
