@@ -108,3 +108,12 @@ def test_short_lists_and_public_models_see_all_levels(table, model):
     X, y = table
     releases = [entry.release for entry in model.fit(encoded(X), y).model_.released.entries]
     assert "Entered" not in {type(release).__name__ for release in releases}
+
+
+def test_a_linear_column_rises_over_the_finest_bins():
+    schema = Schema((Levels("x", 0, 8, (2, 4), linear=True),))
+    assert schema.names([6, 7]) == ["x", "x (missing)"]
+    encoded = PublicEncoder(schema).transform(pd.DataFrame({"x": [-9.0, 3.9, 4.0, 99.0, np.nan]}))
+    assert encoded.toarray()[:, 6].tolist() == [-0.75, -0.25, 0.25, 0.75, 0.0]
+    with pytest.raises(ValueError, match="linear of the levels of column 'x' must"):
+        Levels("x", 0, 8, (2, 4), linear=1)

@@ -40,15 +40,15 @@ def test_kinds_of_columns():
 
 def test_ranges_that_a_person_can_read():
     rng = np.random.default_rng(0)
-    assert drafted(rng.uniform(0, 99, 5000)) == Levels("x", 0, 100)
+    assert drafted(rng.uniform(0, 99, 5000)) == Levels("x", 0, 100, linear=True)
     incomes = np.exp(rng.normal(10, 1, 5000))
-    assert drafted(incomes) == Levels("x", 0, 1e6, spacing="signed-log")
+    assert drafted(incomes) == Levels("x", 0, 1e6, spacing="signed-log", linear=True)
     # Amounts that are mostly 0, and some below it.
     mostly = np.where(rng.random(5000) < 0.9, 0, incomes)
-    assert drafted(mostly) == Levels("x", 0, 5e5, spacing="signed-log")
+    assert drafted(mostly) == Levels("x", 0, 5e5, spacing="signed-log", linear=True)
     mostly[:100] = -8_000.0
-    assert drafted(mostly) == Levels("x", -1e4, 5e5, spacing="signed-log")
-    assert drafted([-3.0, 4.5, 0.5, 1.5]) == Levels("x", -3, 5)
+    assert drafted(mostly) == Levels("x", -1e4, 5e5, spacing="signed-log", linear=True)
+    assert drafted([-3.0, 4.5, 0.5, 1.5]) == Levels("x", -3, 5, linear=True)
     assert isinstance(drafted([0.5, 0.5, 0.5]), Levels)
     # Most bins between whole numbers would stay empty.
     assert drafted(list(range(1, 17)) * 2).levels == (4, 16)

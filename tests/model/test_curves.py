@@ -125,3 +125,17 @@ def test_curves_are_drawn(table, tmp_path):
     page = (tmp_path / "p.html").read_text()
     assert page.count('class="curve"') == 2
     assert "What a number adds to the margin of a typical row" in page
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 0.5])
+def test_a_curve_includes_the_linear_column(table, epsilon):
+    frame, _, y = table
+    schema = Schema((Levels("x", 0, 1, (4, 16, 64), linear=True), SCHEMA.parts[1]))
+    model = DPLogisticRegression(**(OPTIONS | {"epsilon": epsilon, "classes": [False, True]}))
+    model.fit(PublicEncoder(schema).transform(frame), y)
+    (curve,) = model.curves()
+    assert curve.effect.size == 64
+    middles = 0.5 * (curve.edges[1:] + curve.edges[:-1])
+    margins = model.decision_function(pd.DataFrame({"x": middles, "c": "a"}))
+    # Rows differ a little in length, because the linear column is longer near the ends.
+    assert np.corrcoef(curve.effect, margins)[0, 1] > 0.99

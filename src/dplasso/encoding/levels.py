@@ -38,6 +38,7 @@ class Levels(OfOneColumn, Coded):
     `levels`: number of bins of each level, ascending; each a multiple of the previous one.
     `spacing`: "equal", or "signed-log" for bins that widen with the distance from 0.
     `missing`: how to encode a missing value.
+    `linear`: add one feature that rises in equal steps from -1 to 1 over the finest bins.
 
     A cross uses the bins of the coarsest level.
     """
@@ -47,6 +48,7 @@ class Levels(OfOneColumn, Coded):
     levels: tuple[int, ...] = (4, 16, 64)
     spacing: str = "equal"
     missing: str = "column"
+    linear: bool = False
 
     def __post_init__(self) -> None:
         about = f"the levels of column {self.column!r}"
@@ -66,7 +68,14 @@ class Levels(OfOneColumn, Coded):
             )
         if self.spacing not in _SPACINGS:
             raise ValueError(f"the spacing of {about} must be one of {', '.join(_SPACINGS)}")
+        if not isinstance(self.linear, bool):
+            raise ValueError(f"linear of {about} must be true or false")
         self._check_words("missing")
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """The linear feature in each of the finest bins."""
+        return (2.0 * np.arange(self.levels[-1]) + 1.0) / self.levels[-1] - 1.0
 
     def edges(self, level: int) -> NDArray[np.float64]:
         """Return the edges of one level, from `low` to `high`; finer levels share them."""
@@ -94,10 +103,11 @@ class Levels(OfOneColumn, Coded):
         return len(self.levels) == 1
 
     def width(self, coded: CodedOf) -> int:
-        return self.starts[-1] + self.own_missing
+        return self.starts[-1] + self.linear + self.own_missing
 
     def names(self, coded: CodedOf, columns: Codes) -> list[str]:
         shown = [name for level in self.levels for name in self._names(level)]
+        shown += [self.column] * self.linear
         return [[*shown, f"{self.column} (missing)"][column] for column in columns.tolist()]
 
     def values_of(self, column: str) -> list[str]:
@@ -108,7 +118,10 @@ class Levels(OfOneColumn, Coded):
 
     def slots(self, coded: CodedOf) -> list[tuple[int, int, float]]:
         pairs = zip(self.starts, self.levels, strict=False)
-        return [(start, start + level, 1.0) for start, level in pairs]
+        levels = [(start, start + level, 1.0) for start, level in pairs]
+        end = self.starts[-1]
+        # A third is the mean square of the scores; numbers near the ends are longer.
+        return [*levels, (end, end + 1, 0.5)] if self.linear else levels
 
     def _finest(self, table: TableColumns) -> Codes:
         """Return each record's bin at the finest level, -1 for a missing value."""
@@ -129,5 +142,8 @@ class Levels(OfOneColumn, Coded):
         for level in self.levels:
             # The floor of -1 divided is -1.
             yield indicators(finest // (self.levels[-1] // level), level)
+        if self.linear:
+            scores = np.where(finest < 0, 0.0, self.scores[finest]).astype(np.float32)
+            yield csr_array(scores[:, np.newaxis])
         if self.own_missing:
             yield indicators(np.where(finest < 0, 0, -1), 1)

@@ -257,14 +257,14 @@ def _levels(name: str, numbers: NDArray[np.float64], *, whole: bool) -> Levels:
     if most / few >= _WIDE and most / middle >= _SKEWED:
         low = 0.0 if low >= 0 else -round_up(-low)
         high = 0.0 if high <= 0 else round_up(high)
-        return Levels(name, low, high, _RESOLUTIONS, "signed-log")
+        return Levels(name, low, high, _RESOLUTIONS, "signed-log", linear=True)
     edges = _steps(*np.quantile(numbers, (0.01, 0.99)).tolist())
     if len(edges) == 1:
         edges = edges[0], edges[0] + max(1.0, abs(edges[0]))
     # With more bins than whole numbers, most bins would stay empty.
     most_bins = 2.0 * (edges[-1] - edges[0]) if whole else math.inf
     levels = tuple(bins for bins in _RESOLUTIONS if bins <= most_bins)
-    return Levels(name, edges[0], edges[-1], levels)
+    return Levels(name, edges[0], edges[-1], levels, linear=True)
 
 
 def round_up(number: float) -> float:

@@ -83,7 +83,7 @@ def curves_of(model: Model) -> list[Curve]:
             levels = _entered(part, offset, model.linear.columns)
             for output, label in enumerate(labels):
                 own = None if errors is None else factor * errors[output]
-                curve = _merged(part, levels, factor * weights[output], own)
+                curve = _merged(part, offset, levels, factor * weights[output], own)
                 curves.append(Curve(part.column, label, *curve, part.spacing != "equal"))
     return curves
 
@@ -132,12 +132,15 @@ def _entered(part: Levels, offset: int, columns: NDArray[np.int64]) -> list[tupl
 
 def _merged(
     part: Levels,
+    offset: int,
     levels: list[tuple[int, int]],
     weights: NDArray[np.float64],
     errors: NDArray[np.float64] | None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
     """Return edges of the finest bins, the sum of their levels' weights, and its error."""
-    finest = levels[-1][0]
+    # The linear feature has steps at the finest bins, even if these do not enter.
+    finest = part.levels[-1] if part.linear else levels[-1][0]
+    linear = offset + part.starts[-1]
     effect, variance = np.zeros(finest), np.zeros(finest)
     for level, first in levels:
         own = weights[first : first + level]
@@ -147,4 +150,8 @@ def _merged(
             # The variance of a weight minus the mean of its level.
             centred = squares * (1.0 - 2.0 / level) + squares.sum() / level**2
             variance += np.repeat(centred, finest // level)
+    if part.linear:
+        effect += weights[linear] * part.scores
+        if errors is not None:
+            variance += (errors[linear] * part.scores) ** 2
     return part.edges(finest), effect, None if errors is None else np.sqrt(variance)
