@@ -113,6 +113,8 @@ def test_short_lists_and_public_models_see_all_levels(table, model):
 def test_a_linear_column_rises_over_the_finest_bins():
     schema = Schema((Levels("x", 0, 8, (2, 4), linear=True),))
     assert schema.names([6, 7]) == ["x", "x (missing)"]
+    # A record has an entry there besides that of its bin.
+    assert Schema((Levels("x", 0, 8, (4,), linear=True),)).one_hot == ()
     encoded = PublicEncoder(schema).transform(pd.DataFrame({"x": [-9.0, 3.9, 4.0, 99.0, np.nan]}))
     assert encoded.toarray()[:, 6].tolist() == [-0.75, -0.25, 0.25, 0.75, 0.0]
     with pytest.raises(ValueError, match="linear of the levels of column 'x' must"):

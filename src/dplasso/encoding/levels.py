@@ -100,7 +100,7 @@ class Levels(OfOneColumn, Coded):
 
     @property
     def one_hot(self) -> bool:
-        return len(self.levels) == 1
+        return len(self.levels) == 1 and not self.linear
 
     def width(self, coded: CodedOf) -> int:
         return self.starts[-1] + self.linear + self.own_missing
