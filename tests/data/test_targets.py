@@ -94,7 +94,7 @@ def test_one_text_among_the_targets_rounds_no_others():
     """Of a list, numpy writes texts as soon as one target is one: 0.1 for a float16 below it."""
     targets = [np.float16(0.1), 0.5, 1.0]
     bounds = {"target_bounds": (0, 1)}
-    for y in ([*targets, "0.1"], ["0.1", "0.2", "0.3", "0.4"]):
+    for y in ([*targets, "0.1"], ["0.1", "0.2", "0.3", "0.4"], np.arange(4, dtype="m8[D]")):
         with pytest.raises(DataError, match="a value that is not a number"):
             DPLinearRegression(1.0, **bounds).fit(np.eye(4), y)
     model = DPLinearRegression(np.inf, **bounds).fit(np.eye(4), [*targets, 0.1])

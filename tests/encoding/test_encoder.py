@@ -4,6 +4,7 @@ import datetime as dt
 import json
 import pickle
 import warnings
+from contextlib import suppress
 from decimal import Decimal
 from itertools import product
 
@@ -156,6 +157,30 @@ def test_nothing_is_learnt(tmp_path, table):
     path.write_text(json.dumps(SCHEMA.to_json()))
     for schema in (path, str(path)):
         assert abs(PublicEncoder(schema).fit_transform(table) - one).nnz == 0
+
+
+@pytest.mark.parametrize(
+    ("column", "one_more"),
+    [
+        (pd.Series([0.1, 0.2], dtype=np.float32), [0.25]),
+        (pd.Series([2**64 - 1, 3], dtype=np.uint64), [np.nan]),
+        (pd.Series([pd.Timestamp("2020-01-01 00:00:00.000000001")] * 2), [pd.NaT]),
+        (pd.Series([pd.Timestamp("2020-01-01 00:00:00.000000001")] * 2), [None]),
+        (pd.Series([1, 2]), [2.5]),
+        (pd.Series([1, 2]), [None]),
+    ],
+    ids=["float32", "uint64", "times", "objects", "fraction", "missing"],
+)
+@pytest.mark.parametrize("is_categorical", [False, True])
+def test_a_record_does_not_change_the_type_of_others(column, one_more, is_categorical):
+    """Refusals aside, as of floats that have lost digits."""
+    encoder = PublicEncoder(Schema((Hashed("x", 12),)))
+    rows = []
+    for values in (column, pd.concat([column, pd.Series(one_more)], ignore_index=True)):
+        frame = pd.DataFrame({"x": values.astype("category") if is_categorical else values})
+        with suppress(DataError):
+            rows.append(encoder.transform(frame).toarray()[:2])
+    assert (rows[0] == rows[-1]).all()
 
 
 # Values of each type that a frame's column of objects may hold, first those of a number or word.

@@ -14,6 +14,7 @@ LOOP = ["frank-wolfe"]
 NAN, INF = float("nan"), float("inf")
 X = np.random.default_rng(0).random((20, 3))
 Y = np.arange(20) % 2
+DAYS = np.arange(20, dtype="m8[D]")[:, np.newaxis]
 
 COUNTS = [0, -1, 1.5, "x"]
 BAD = {
@@ -135,6 +136,11 @@ def test_entries_that_are_no_numbers(kind, epsilon, value):
         (X, np.zeros((20, 2, 2)), "Found array with dim 3"),
         (np.full((20, 3), "x"), Y, "not a number in row 0, column 0"),
         (X.view(np.matrix), Y, "np.asarray"),
+        # One record decides on the unit of all.
+        *(
+            (times, Y, "X holds dates or durations")
+            for times in (DAYS, DAYS.astype("M8[D]"), list(DAYS), pandas.DataFrame(DAYS))
+        ),
     ],
 )
 def test_data_of_the_wrong_shape_or_kind(kind, rows, labels, expected):

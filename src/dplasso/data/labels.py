@@ -90,8 +90,9 @@ def refuse_strange(
 def encode_targets(y: NDArray[Any], bounds: tuple[float, float]) -> NDArray[np.float64]:
     """Clip finite numbers to a public interval and scale it to [-1, 1]."""
     try:
-        # With one text in a list, numpy writes all numbers as texts, float32 with fewer digits.
-        targets = None if y.dtype.kind in "US" else np.asarray(y, dtype=np.float64)
+        # With one text in a list, numpy writes all numbers as texts, float32 with fewer digits. All
+        # durations have the unit of the finest.
+        targets = None if y.dtype.kind in "USmM" else np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         targets = None
     if targets is None:

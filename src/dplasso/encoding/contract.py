@@ -188,7 +188,7 @@ class TableColumns:
         by_word = all(isinstance(word, str) for word in declared)
         if by_word and pa.types.is_floating(values.dictionary.type):
             floats = np.abs(values.dictionary.cast(pa.float64()).to_numpy(zero_copy_only=False))
-            if ((floats >= _INEXACT) & (floats < 2.0**64)).any():
+            if ((floats >= _INEXACT) & (floats <= 2.0**64)).any():
                 raise DataError(
                     f"{self.where(column, None)}: floats have lost digits of whole numbers from "
                     "2^53 on; pass texts, or whole numbers that may be missing (Int64)"
@@ -212,8 +212,13 @@ def as_arrow(values: Any, place: str) -> Any:
 
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
+    # A categorical column has its values once.
+    dtype = getattr(values, "dtype", None)
+    named = getattr(dtype, "categories", None)
     try:
-        if getattr(getattr(values, "dtype", None), "kind", "O") == "O":
+        if named is not None:
+            as_arrow(named, place)
+        elif getattr(dtype, "kind", "O") == "O":
             values = _of_one_type(values)
         return pa.array(values, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError, UnicodeError):
@@ -237,7 +242,8 @@ def _of_one_type(values: Iterable[Any]) -> Iterable[Any]:
     if any(hasattr(kind, "tzinfo") for kind in kinds):
         # All times would get the zone of the first.
         zones = {str(value.tzinfo) for value in values if value is not None}
-        if len(zones) > 1:
+        # Arrow leaves out the nanoseconds of objects.
+        if len(zones) > 1 or any(getattr(value, "nanosecond", 0) for value in values):
             raise TypeError
     return values
 
@@ -262,11 +268,12 @@ def _written(values: Any) -> Any:
         values = pa.array(words, pa.string())
     elif pa.types.is_duration(kind):
         values = values.cast(pa.duration("ns"))
+    elif pa.types.is_floating(kind):
+        values = values.cast(pa.float64())
     words = values.cast(pa.string())
     if pa.types.is_floating(kind):
-        numbers = values.cast(pa.float64())
-        whole = pc.and_(pc.equal(numbers, pc.floor(numbers)), pc.less(pc.abs(numbers), _INEXACT))
-        integers = pc.if_else(whole, numbers, 0.0).cast(pa.int64())
+        whole = pc.and_(pc.equal(values, pc.floor(values)), pc.less(pc.abs(values), _INEXACT))
+        integers = pc.if_else(whole, values, 0.0).cast(pa.int64())
         return pc.if_else(whole, integers.cast(pa.string()), words)
     has_zeros = pa.types.is_decimal(kind) or pa.types.is_temporal(kind)
     return pc.replace_substring_regex(words, *_ZEROS) if has_zeros else words

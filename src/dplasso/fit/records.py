@@ -184,6 +184,11 @@ def store_of(X: Any) -> Store | None:
 def validated(estimator: BaseEstimator, X: Any, *y: Any, reset: bool, **options: Any) -> Any:
     """Check a matrix, and labels if given, as scikit-learn does, copying as little as possible."""
     with in_our_words(X):
+        if _holds_times(X):
+            raise DataError(
+                "X holds dates or durations, and one record may change the unit of all: encode them "
+                "by a schema (PublicEncoder), or pass numbers"
+            )
         return validate_data(
             estimator,
             without_duplicates(X),
@@ -194,6 +199,19 @@ def validated(estimator: BaseEstimator, X: Any, *y: Any, reset: bool, **options:
             reset=reset,
             **options,
         )
+
+
+def _holds_times(X: Any) -> bool:
+    dtypes = getattr(X, "dtypes", None)
+    kinds = [getattr(X, "dtype", None)] if dtypes is None else list(dtypes)
+    if isinstance(X, list | tuple) and X:
+        # numpy makes an array of times only if all entries are times.
+        kinds = [np.asarray(X[0]).dtype]
+    # Of numpy and pandas, or of polars.
+    return any(
+        getattr(kind, "kind", "") in ("m", "M") or getattr(kind, "is_temporal", bool)()
+        for kind in kinds
+    )
 
 
 def checked_weights(sample_weight: ArrayLike, n_rows: int, is_private: bool) -> NDArray[np.float64]:
