@@ -186,8 +186,8 @@ def validated(estimator: BaseEstimator, X: Any, *y: Any, reset: bool, **options:
     with in_our_words(X):
         if _holds_times(X):
             raise DataError(
-                "X holds dates or durations, and one record may change the unit of all: encode them "
-                "by a schema (PublicEncoder), or pass numbers"
+                "X holds dates or durations, and one record may change the unit of all: encode "
+                "them by a schema (PublicEncoder), or pass numbers"
             )
         return validate_data(
             estimator,
