@@ -96,5 +96,5 @@ def test_stores_of_one_value_or_of_words_differ_by_what_these_are(tmp_path):
     X, words = (records(40, 12)[0] != 0).astype(float), np.array(["no", "yes"] * 20)
     cases = [(X, words), (2.0 * X, words), (X, words[::-1])]
     stores = [write_store(matrix_source(*of), tmp_path / f"{k}") for k, of in enumerate(cases)]
-    model = dplasso.DPLogisticRegression(1.0).fit(stores, engine=InProcessEngine())
+    model = dplasso.DPLogisticRegression(8.0).fit(stores, engine=InProcessEngine())
     assert model.n_records_ > 40
