@@ -55,6 +55,23 @@ class Keeping:
             self.path.unlink()
 
 
+def checkpoint_of(model: Path) -> Path:
+    """Return where the checkpoint of a model is, if it is not named."""
+    return model.with_name(f"{model.name}.checkpoint")
+
+
+def refuse_finished(checkpoint: Path | None, model: Path | None) -> None:
+    """Refuse to resume a fit whose model is there and whose checkpoint is not."""
+    if model is None or not model.exists():
+        return
+    place = checkpoint or checkpoint_of(model)
+    if not place.exists():
+        raise FileExistsError(
+            f"{model} exists and the checkpoint {place} does not: the fit is finished, and there "
+            "is nothing to resume"
+        )
+
+
 def refuse_unfinished(path: Path | None, model: Path | None) -> None:
     """Refuse to overwrite an unfinished fit; say how to resume it."""
     if path is None or not _is_unfinished(path):

@@ -10,7 +10,14 @@ import numpy as np
 import typer
 
 from dplasso.cli import output
-from dplasso.cli.checkpoints import CheckpointOptions, Keeping, kept_checkpoint, refuse_unfinished
+from dplasso.cli.checkpoints import (
+    CheckpointOptions,
+    Keeping,
+    checkpoint_of,
+    kept_checkpoint,
+    refuse_finished,
+    refuse_unfinished,
+)
 from dplasso.cli.clusters import ClusterOptions, read_partitions
 from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, refuse
 from dplasso.cli.ledger_report import left_after, left_sentence
@@ -66,13 +73,8 @@ class FitOptions:
     def place(self) -> Path | None:
         """The checkpoint: as named, or beside the model that a ledger pays for."""
         kept, model = self.interruptions, self.model
-        if model is not None:
-            place = kept.checkpoint or model.with_name(f"{model.name}.checkpoint")
-            if kept.resume and model.exists() and not place.exists():
-                raise FileExistsError(
-                    f"{model} exists and the checkpoint {place} does not: the fit is finished, and "
-                    "there is nothing to resume"
-                )
+        if kept.checkpoint is None and model is not None:
+            place = checkpoint_of(model)
             if self.wanted.ledger is not None or (kept.resume and place.exists()):
                 return place
         if kept.checkpoint is None and kept.resume:
@@ -157,9 +159,11 @@ def _checked(asked: FitOptions) -> tuple[PrivateLinearModel, Schema | None, list
         )
     if wanted.ledger is not None and model is None:
         raise typer.BadParameter("--ledger needs --model OUT: what is paid for has to be written")
-    resume, place = asked.interruptions.resume, asked.place
-    if not (resume or asked.force):
-        refuse_unfinished(place, model)
+    resume = asked.interruptions.resume
+    if resume:
+        refuse_finished(asked.interruptions.checkpoint, model)
+    elif not asked.force:
+        refuse_unfinished(asked.place, model)
     # A fit that is resumed was charged already; its checkpoint checks the settings.
     if not resume:
         method = method_of(estimator)
