@@ -10,9 +10,9 @@ from dplasso.data.store import write_store
 
 
 def hashes_of(names):
-    """Return what a store keeps of each name: 128 bits, as two numbers."""
+    """Return what a store keeps of each text: 127 bits and a 1, as two numbers."""
     digests = (blake2b(str(name).encode(), digest_size=16).digest() for name in names)
-    return np.frombuffer(b"".join(digests), "<i8").reshape(-1, 2)
+    return np.frombuffer(b"".join(digests), "<i8").reshape(-1, 2) | [0, 1]
 
 
 def write_with_people(X, y, people, place, memory=2**28, *, block=None, **options):

@@ -142,7 +142,7 @@ def test_rows_are_one_person_s_iff_their_names_are_equal(of_people, names):
 
 
 def test_both_halves_of_a_hash_count(tmp_path):
-    hashes = np.array([[1, 5], [1, 6], [2, 5], [1, 5]])
+    hashes = np.array([[1, 5], [1, 7], [2, 5], [1, 5]])
     source = block_source(random_matrix(4, 20, 0.2), np.arange(4) % 2, people=hashes)
     first, second, third, again = write_store(source, tmp_path / "s").people.tolist()
     assert len({first, second, third}) == 3

@@ -196,3 +196,15 @@ def test_names_are_of_one_kind_in_all_files(tmp_path):
         people_of(large)
     exact = write(tmp_path / "exact.parquet", patients=[2**60, 2**60 + 1])
     assert len(people_of(exact)) == 2
+
+
+def test_ids_are_of_one_type_in_all_stores(tmp_path):
+    stores = []
+    for name, patients in {"texts": ["007", "8"], "more": ["007", "9"], "numbers": [7, 8]}.items():
+        path = write(tmp_path / f"{name}.jsonl", patients=patients)
+        source = encode_files([path], SCHEMA, person_column="patient").source
+        stores.append(write_store(source, tmp_path / f"{name}.store"))
+    model = DPLogisticRegression(20.0, classes=[0, 1])
+    model.fit(stores[:2], engine=InProcessEngine())
+    with pytest.raises(DataError, match=r"some ids of people are texts and some are whole numbers"):
+        model.fit(stores, engine=InProcessEngine())

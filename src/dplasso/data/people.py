@@ -3,8 +3,10 @@
 Two rows belong to the same person if their ids are equal texts, or equal whole numbers. Ids are
 never converted if the conversion could merge two people or split one.
 
-Ids in tables are replaced by the first 128 bits of their BLAKE2b hash. Two people of a data set
-share a hash with a probability below 2^-60. Hashes do not hide ids from someone who can guess them.
+Ids in tables are replaced by 127 bits of their BLAKE2b hash, and a bit that is 1 for texts: rows in
+several stores belong to the same person only if their ids have the same type. Two people of a data
+set share a hash with a probability below 2^-60. Hashes do not hide ids from someone who can guess
+them.
 """
 
 from collections.abc import Callable, Sequence
@@ -53,11 +55,18 @@ def hash_people(
         blake2b(str(name).encode("utf-8", "surrogatepass"), digest_size=8 * WORDS).digest()
         for name in _exact(names)
     )
-    return np.frombuffer(b"".join(hashes), "<i8").astype(np.int64), kind
+    words = np.frombuffer(b"".join(hashes), "<i8").astype(np.int64)
+    words[1::WORDS] = words[1::WORDS] & -2 | (kind == TEXTS)
+    return words, kind
 
 
 def number_people(hashes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return a number for each row from `hash_people`, equal for rows of the same person."""
+    if np.ptp(hashes[1::WORDS] & 1):
+        raise DataError(
+            f"some ids of people are {TEXTS} and some are {NUMBERS}, so rows of a person may not "
+            "match; convert all files again, from ids of one type"
+        )
     _, first = np.unique(hashes[::WORDS], return_inverse=True)
     words, second = np.unique(hashes[1::WORDS], return_inverse=True)
     numbers: NDArray[np.int64] = first.astype(np.int64) * words.size + second
