@@ -13,7 +13,6 @@ from typer import testing
 from typer.main import get_command
 from typer.testing import CliRunner
 
-import dplasso
 from dplasso.cli.app import app
 from dplasso.cli.clusters import read_partitions
 from dplasso.cli.inputs import ReadingOptions
@@ -88,12 +87,6 @@ def vertices_in(path: Path) -> list[tuple[int, int]]:
         held = {name[-6:]: file[name].tolist() for name in file.files if "-vert" in name}
         held |= {name[-4:]: file[name].tolist() for name in file.files if name.endswith("-sign")}
     return list(zip(held.get("vertex", ()), held.get("sign", ()), strict=True))
-
-
-def vertices_of(path: Path) -> list[tuple[int, int]]:
-    """Return the signed vertices that a model was made of."""
-    drawn = dplasso.load(path).transcript_
-    return list(zip(drawn.vertex.tolist(), drawn.sign.tolist(), strict=True))
 
 
 def new_ledger(path: Path, epsilon: float, delta: float, dataset: str | None = None) -> Path:

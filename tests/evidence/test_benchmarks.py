@@ -143,19 +143,6 @@ class TestWholeRun:
             private = read_cases(results, "gap")[case]["private"]["1"]
             assert all(len(scores) == 2 for scores in private.values())
 
-    def test_report_and_pictures(self, results):
-        report = (results / "report.md").read_text()
-        assert report.startswith("# Benchmarks (full)")
-        assert "Measured on: " in report
-        assert "| small | 1 | " in report
-        assert "Left out: table3, absent: absent.svm is not in the folder given by --data" in report
-        assert "nobody left out" in report
-        assert "Exponent of the fitted power law: dplasso" in report
-        assert str(results) not in report
-        for comparison in ("table3", "growth", "gap"):
-            assert f"]({comparison}.png)" in report
-            assert (results / f"{comparison}.png").read_bytes().startswith(b"\x89PNG")
-
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_the_configuration_names_every_comparison(quick):

@@ -2,19 +2,18 @@
 
 import json
 import math
+import shutil
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from evidence.report import fill, markdown_table
+from evidence.items import ROOT, Settings
+from evidence.report import fill
 from evidence.runner import published
 from evidence.utility import (
     competitors,
-    interval_power,
     intervals,
     items,
-    public_rows,
-    public_start,
 )
 from evidence.utility.fits import DELTA, METHODS, auc, scores
 from scipy.special import expit
@@ -22,7 +21,6 @@ from sklearn.linear_model import LogisticRegression
 
 from dplasso import privacy_cost
 from evidence import __main__ as command
-from evidence import datasets, known_weights
 
 
 def records(n_rows=400, n_columns=12, seed=0):
@@ -107,23 +105,6 @@ def test_scores_against_their_definitions():
     assert found["log_loss"] == pytest.approx(expected)
 
 
-def test_rows_of_known_weights_make_a_table_and_a_picture(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(known_weights, "TEST_ROWS", 3_000)
-    monkeypatch.setattr(datasets, "TEST_ROWS", 3_000)
-    given = ("--out", str(tmp_path), "--jobs", "1", "--draws", "1", "--epsilons", "3")
-    own = ("--rows", "1000", "2000", "--truths", "zipf-sparse")
-    assert command.main(["utility/rows", *given, *own]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split(" | ")[1:3] for line in lines if "0 | 20,000 | " in line] == [
-        ["1,000", "20,000"],
-        ["2,000", "20,000"],
-    ]
-    ours, without, oracle = map(float, lines[-1].strip("| ").split(" | ")[-3:])
-    assert 0.5 < ours < without < oracle
-    assert (tmp_path / "utility-rows.svg").stat().st_size > 5_000
-    assert command.main(["utility/rows", *given, "--truths", "none"]) == 2
-
-
 def test_cells_are_kept_and_make_the_page(rows, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(items, "ALL", ("logistic", "lasso", "none", "output", "diffprivlib"))
     monkeypatch.setattr(competitors, "DENSE_BYTES", 0)
@@ -148,36 +129,6 @@ def test_cells_are_kept_and_make_the_page(rows, tmp_path, capsys, monkeypatch):
     after = {name: path.stat().st_mtime_ns for name, path in cells.items()}
     changed = {name for name in before if before[name] != after[name]}
     assert changed == {"lasso-tiny-own-0.5", "lasso-tiny-own-1"}
-
-
-def test_a_public_start_is_compared_with_its_parts(rows, tmp_path):
-    given = ("--data", str(rows), "--out", str(tmp_path), "--jobs", "1")
-    own = ("--epsilons", "0.5", "--draws", "2", "--starts", "5", "noise")
-    assert command.main(["utility/public-start", *given, *own]) == 0
-    found = items.collect(tmp_path, ("public-start",))
-    assert {about["start"] for about, _ in found} == {"5", "noise"}
-    for about, result in found:
-        assert result["private_rows"] + result["public_rows"] == 64
-        assert result["public_rows"] == (16 if about["start"] == "5" else 0)
-        assert all(run.keys() == {"public", "private", "both"} for run in result["runs"])
-    text = markdown_table(public_start.item(found).parts[1])
-    for words in ("5 % of the rows", "normal numbers as prior", " 0.5 "):
-        assert words in text
-
-
-def test_public_rows_without_labels_are_compared_with_none():
-    X, y = records()
-    measured = []
-    for kind in ("20", "permuted", "prior", "lasso-permuted"):
-        measure = public_rows.Compared(kind, 0.5, draws=2, own_test=0, n_jobs=1)
-        result = measure(X, y, lambda _: None)
-        assert result["public_rows"] == 80
-        assert result["private_rows"] == (220 if kind == "prior" else 240)
-        assert all(run.keys() == {"alone", "with"} for run in result["runs"])
-        measured.append(({"label": "adult", "kind": kind, "epsilon": 0.5}, result))
-    text = markdown_table(public_rows.item(measured).parts[1])
-    for words in ("20 % of all rows", "columns exchanged", " 0.5 "):
-        assert words in text
 
 
 class Printing:
@@ -216,17 +167,16 @@ def test_each_standard_error_is_compared_with_its_own_column(rows, tmp_path, mon
         assert sum(group["columns"] for group in found["groups"]) == 40
 
 
-@pytest.mark.parametrize("design", intervals.DESIGNS)
-def test_designs_are_bounded_and_their_coefficients_are_found(design):
-    made, rng = intervals.DESIGNS[design], np.random.default_rng(0)
-    if made.population is not None:
-        rows, labels = made.population()
-        assert rows.shape == (len(labels), 8)
-        assert np.linalg.norm(rows, axis=1).max() <= made.row_norm(8)
-        return
-    rows = made.make(rng, 500, 15)
-    assert rows.shape == (500, 15)
-    assert np.linalg.norm(rows, axis=1).max() <= made.row_norm(15) * (1.0 + 1e-12)
+def test_the_pages_follow_from_the_published_results(tmp_path):
+    shutil.copytree(published("utility") / "cells", tmp_path / "cells")
+    files = items.publish([], Settings(), tmp_path)
+    pages = [ROOT / "docs" / f"{name}.md" for name in ("utility", "howto-inference")]
+    text = "".join(page.read_text() for page in (*pages, published("utility") / "every.md"))
+    tables = (tmp_path / "utility.md").read_text().strip().split("\n\n")
+    assert len(tables) == 10
+    assert all(table in text for table in tables)
+    drawn = {name.removesuffix("-narrow") for name in files} - {"utility"}
+    assert all(f"images/{name}.svg" in text for name in drawn)
 
 
 def test_coverage_is_counted_over_identified_coefficients():
@@ -248,26 +198,6 @@ def test_coverage_is_counted_over_identified_coefficients():
     (table,) = intervals.item([(about, many), (about | {"epsilon": 1.0}, found)]).parts
     (line,) = table.rows
     assert line[3:6] == ["1; 5", "1.00; 1.00", f"-; {found['coverage'][1]:.3f}"]
-
-
-@pytest.mark.parametrize("kind", interval_power.CASES)
-def test_power_is_counted_beside_the_plan(kind):
-    plan = interval_power.planned(kind, 1_000, 5, 3.0, 0.5)
-    n_rows = round(2 * plan.rows_needed)
-    found = interval_power.Power(kind, n_rows, 5, 3.0, 0.5, 4, 1)(None, None, lambda _: None)
-    assert found["identified"] == 1.0
-    assert found["power"] >= 0.75
-    about = {"kind": kind, "rows": n_rows, "factor": 2.0, "columns": 5, "epsilon": 3.0}
-    about |= {"effect": 0.5, "fits": 4}
-    (table,) = interval_power.item([(about, found)]).parts
-    (line,) = table.rows
-    assert dict(zip(table.head, line, strict=True))["columns"] == "5"
-    predicted, width, predicted_power, power = map(float, line[-4:])
-    assert width == pytest.approx(predicted, rel=0.3)
-    assert predicted_power > 0.9
-    assert power == pytest.approx(found["power"], abs=0.01)
-    # So few rows identify nothing.
-    assert interval_power.planned_power(interval_power.planned(kind, 50, 5, 3.0, 0.5), 0.5) == 0.0
 
 
 def test_the_title_of_the_picture_on_the_front_page_is_true():

@@ -12,7 +12,6 @@ from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
-from joblib import Parallel, delayed
 
 from dplasso import DPFrankWolfeClassifier
 from dplasso.privacy.randomness import RandomStream, random_stream
@@ -37,13 +36,6 @@ def test_processes(method):
         fits = [pool.submit(transcript_of_default) for _ in range(4)]
         distinct([mine[0], stream_key(None), *keys])
         distinct([mine[1], transcript_of_default(), *(fit.result() for fit in fits)])
-
-
-@FORKS
-@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing", "sequential"])
-def test_joblib(backend):
-    found = Parallel(n_jobs=2, backend=backend)(delayed(stream_key)(i) for i in range(TASKS))
-    distinct([stream_key(None), *found])
 
 
 @pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])

@@ -4,11 +4,9 @@ import csv
 import io
 from pathlib import Path
 
-import numpy as np
 import pytest
 from evidence.cells import run_cells
 from evidence.report import csv_text, picture, write_item
-from evidence.true_gap import true_gap
 
 from evidence.paper import figures, table2, table4
 
@@ -41,19 +39,6 @@ def test_golden(name, settings, results):
 @pytest.mark.parametrize("table", [table2, table4])
 def test_golden_tables(table, settings, tmp_path):
     assert_like_golden(table.present(settings, run_cells(table.cells(settings), tmp_path)))
-
-
-def test_gap_by_brute_force(settings):
-    X, y = settings.sources[0].load()
-    dense = np.zeros(X.shape[1])
-    dense[[0, 5]] = 3.0, -2.0
-    rows = X.toarray().astype(float)
-    probability = 1.0 / (1.0 + np.exp(-(rows @ dense)))
-    loss = -np.log(np.where(y, probability, 1.0 - probability)).sum()
-    alpha = (probability - y) @ rows
-    # The gap is the largest <alpha, w - s> over the ball, at one of its vertices.
-    gap = max(alpha @ (dense - side * 7.0 * e) for e in np.eye(X.shape[1]) for side in (-1, 1))
-    assert true_gap(X, y, dense, 7.0) == pytest.approx((loss / 80, gap / 80))
 
 
 def test_pictures_are_the_same_for_the_same_numbers(settings, results, tmp_path):
