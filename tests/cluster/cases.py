@@ -22,6 +22,7 @@ MODELS = {
     "dense": DPLogisticRegression(1.0, random_state=3),
     "balanced": DPLogisticRegression(20.0, class_weight="balanced", random_state=3, max_weights=30),
     "short list": DPLogisticRegression(2.0, max_weights=4, random_state=3),
+    "intervals": DPLogisticRegression(3.0, infer="all", row_norm=2.0, random_state=3),
     "dense from a prior": DPLogisticRegression(1.0, prior=PRIOR, random_state=3),
     "short list from a prior": DPLogisticRegression(
         2.0, max_weights=4, prior=PRIOR, random_state=3

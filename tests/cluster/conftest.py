@@ -37,9 +37,3 @@ def fits(kills):
 def on_ray():
     """Fits of which few workers are killed."""
     return fits(5)
-
-
-@pytest.fixture(scope="session")
-def many_kills():
-    """Fits of which many workers are killed."""
-    return fits(50)

@@ -37,18 +37,6 @@ def test_killed_workers_change_nothing(on_ray):
 
 
 @pytest.mark.ray
-@pytest.mark.slow
-def test_fifty_killed_workers_change_nothing(many_kills):
-    found = many_kills["killed"]
-    assert found["same"]
-    assert found["kills"] == 50
-    assert found["replaced"] > 25
-    # While they start and replay, and while they work.
-    assert found["phases"]["replacing"] > 0
-    assert len(found["phases"]) > 2
-
-
-@pytest.mark.ray
 def test_a_lost_machine_changes_nothing(on_ray):
     assert on_ray["machine"]["same"]
     assert on_ray["machine"]["seconds to recover"] < 300

@@ -1,4 +1,4 @@
-"""A fitted model without this package: scikit-learn, ONNX, skops, shap."""
+"""A fitted model without this package: scikit-learn, ONNX, shap."""
 
 import math
 import pickle
@@ -220,16 +220,6 @@ class TestPipelines:
             to_onnx(pipeline, rows[:1])
         with pytest.raises(ValueError, match="example is missing"):
             to_onnx(pipeline)
-
-
-def test_skops(fitted, tmp_path):
-    import skops.io
-
-    skops.io.dump(fitted.to_sklearn(), tmp_path / "model.skops")
-    # Nothing of this package, and nothing to trust.
-    assert not skops.io.get_untrusted_types(file=tmp_path / "model.skops")
-    again = skops.io.load(tmp_path / "model.skops")
-    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
 
 
 # On import: colour maps made in a way that a later matplotlib will not know.

@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from scipy.stats import false_discovery_control, norm
 from sklearn.base import clone
 
@@ -14,7 +13,6 @@ import dplasso
 from cli.conftest import found as found_by
 from cli.conftest import refused, run_command
 from dplasso import DPLinearRegression, DPLogisticRegression
-from dplasso.cluster import InProcessEngine
 from fit.cases import releases
 from model.files import rewrite
 
@@ -86,16 +84,6 @@ def test_intervals_cover_and_say_what_part_is_noise():
     # Of 150 intervals at 90 %, five to a fit.
     assert 0.82 <= np.mean(covers) <= 0.98
     assert np.mean(zero) <= 0.2
-
-
-def test_partitions_give_the_same_table():
-    X, y = records(300)
-    expected = fitted(3.0, data=(X, y), random_state=0).inference_
-    parts = [X[:100], X[100:]], [y[:100], y[100:]]
-    model = DPLogisticRegression(3.0, classes=[0, 1], random_state=0, **SETTINGS)
-    found = model.fit(*parts, engine=InProcessEngine()).inference_
-    assert found.rows() == expected.rows()
-    assert not hasattr(model.set_params(infer=None, row_norm="unit").fit(X, y), "inference_")
 
 
 @pytest.fixture(scope="module")
@@ -305,19 +293,6 @@ def test_the_intercept_of_a_rare_class_has_the_error_of_a_newton_step(of_sums):
     assert numbers == alike
 
 
-def test_the_statement_says_what_intervals_cost():
-    model = fitted(1.0)
-    stated = model.privacy_.find("inference")
-    numbers = stated.numbers
-    parts = [numbers[f"share_{name}"] for name in ("gradient", "curvature", "squares")]
-    assert sum(parts) == pytest.approx(numbers["share"]) == 0.5
-    bounds = [numbers[f"sensitivity_{name}"] for name in ("gradient", "curvature", "squares")]
-    assert bounds == [1.0, 0.25, 1.0]
-    assert "noisy sums for intervals, with 50 % of mu^2" in stated.words
-    cost = dplasso.privacy_cost(1.0, n_features=4, **SETTINGS)
-    assert cost.find("inference") == stated
-
-
 def test_named_columns_have_the_intervals_that_they_have_among_all(tmp_path):
     X, y = records()
     data = pd.DataFrame(X, columns=NAMES), y
@@ -334,29 +309,17 @@ def test_named_columns_have_the_intervals_that_they_have_among_all(tmp_path):
     assert by_number.names.tolist() == ["x1", "x3"]
 
 
-def test_a_variable_names_all_its_categories():
-    rng = np.random.default_rng(0)
-    jobs, X = rng.integers(0, 3, 6_000), rng.uniform(-1.0, 1.0, (6_000, 1))
-    table = pd.get_dummies(pd.Series(jobs).map(["clerk", "driver", "nurse"].__getitem__))
-    table = table.astype(float).add_prefix("job=").assign(age=X)
-    y = (rng.random(6_000) < np.where(jobs == 1, 0.7, 0.3)).astype(int)
-    found = fitted(3.0, data=(table, y), random_state=0, infer=["job"]).inference_
-    assert {*found.names, *found.references} == {"job=clerk", "job=driver", "job=nurse"}
-    assert len(found.references) == 1
-    only_age = fitted(3.0, data=(table, y), random_state=0, infer="age").inference_
-    assert only_age.names.tolist() == ["age"]
-    assert only_age.references == ()
-
-
-def test_intervals_may_have_another_share_of_the_budget(tmp_path):
-    errors = {}
+def test_intervals_cost_their_share_of_the_budget(tmp_path):
+    errors, names = {}, ("gradient", "curvature", "squares")
     for share in (0.2, 0.5, 0.8):
-        model = fitted(1.0, infer={"columns": "all", "share": share}, random_state=0)
-        numbers = model.privacy_.find("inference").numbers
-        assert numbers["share"] == share
-        parts = [numbers[f"share_{name}"] for name in ("gradient", "curvature", "squares")]
-        assert sum(parts) == pytest.approx(share)
-        assert f"with {100 * share:g} % of mu^2" in model.privacy_.find("inference").words
+        options = SETTINGS | {"infer": {"columns": "all", "share": share}}
+        model = fitted(1.0, random_state=0, **options)
+        stated = model.privacy_.find("inference")
+        assert stated.numbers["share"] == share
+        assert sum(stated.numbers[f"share_{name}"] for name in names) == pytest.approx(share)
+        assert [stated.numbers[f"sensitivity_{name}"] for name in names] == [1.0, 0.25, 1.0]
+        assert f"noisy sums for intervals, with {100 * share:g} % of mu^2" in stated.words
+        assert dplasso.privacy_cost(1.0, n_features=4, **options).find("inference") == stated
         errors[share] = releases(model)["moments-gradient_deviation"]
     # Noise falls with the root of the share.
     assert errors[0.2] == pytest.approx(2.0 * errors[0.8], rel=1e-6)
@@ -395,12 +358,6 @@ def test_what_does_not_go_with_intervals_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         model.fit(*records(50))
     assert not hasattr(model, "coef_")
-
-
-def test_too_many_columns_are_refused():
-    X = sp.random_array((50, 301), density=0.1, format="csr", rng=np.random.default_rng(0))
-    with pytest.raises(ValueError, match="at most 300 columns without public_rows, and X has 301"):
-        fitted(1.0, data=(X, np.arange(50) % 2))
 
 
 def planned(n_rows, *options, epsilon=2):

@@ -110,20 +110,6 @@ class TestOfEveryKind:
         assert entries(path) == ()
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "words"),
-    [
-        ({"path": "l", "dataset": ""}, LedgerError, "dataset must be one line"),
-        ({"path": "l", "purpose": "two\nlines"}, LedgerError, "purpose must be one line"),
-        ({"path": ""}, TypeError, "ledger must be None, a path or a dplasso.Ledger, got ''"),
-        ({"path": 3}, TypeError, "got 3"),
-    ],
-)
-def test_a_ledger_that_is_none_is_refused(given, error, words):
-    with pytest.raises(error, match=words):
-        Ledger(**given)
-
-
 def test_a_store_without_room_for_its_tiles_spends_nothing(path, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -174,11 +160,6 @@ class TestOneFit:
         assert model.coef_.shape == (1, 20)
         Path(path + ".away").rename(path)
         assert states(path) == ["reserved"]
-
-    def test_the_paper_s_mechanism_is_not_paid_for(self, path, model):
-        with pytest.raises(LedgerError, match="mechanism='paper' is not private"):
-            model.set_params(mechanism="paper").fit(X, Y)
-        assert entries(path) == ()
 
 
 class TestCopies:

@@ -6,12 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from scipy import stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import MultiLabelBinarizer, normalize
 
-from cli.conftest import done
 from dplasso import (
     DPFrankWolfeClassifier,
     DPLassoClassifier,
@@ -67,10 +65,7 @@ def test_probabilities_mean_what_they_say(model):
 
 
 def test_the_noise_is_for_all_labels_together():
-    """A record's residuals are sqrt(L) times as long as one label's, and the noise is that large.
-
-    Kolmogorov and Smirnov at a false alarm of 1e-6; a tenth less noise would be noticed.
-    """
+    """A record's residuals are sqrt(L) times as long as one label's."""
     many, one = (
         DPLogisticRegression(1e-2, fit_intercept=False, random_state=1).fit(X, y)
         for y in (Y, Y[:, 0])
@@ -82,11 +77,6 @@ def test_the_noise_is_for_all_labels_together():
     assert bounds[0] == pytest.approx(0.5 * math.sqrt(L))
     assert moved[0] == pytest.approx(math.sqrt(L) * moved[1])
     assert many.privacy_.mu == pytest.approx(one.privacy_.mu)
-    wide = sp.csr_array((np.ones(N), (np.arange(N), np.zeros(N, int))), (N, 4000))
-    noise = DPLogisticRegression(1e-2, random_state=2).fit(wide, Y)
-    drawn = (noise.coef_[:, 1:] / noise.coef_standard_error_[:, 1:]).ravel()
-    assert stats.kstest(drawn, "norm").pvalue > 1e-6
-    assert stats.kstest(drawn / 0.9, "norm").pvalue < 1e-6
 
 
 def test_the_statement_says_that_the_labels_are_released_together(model):
@@ -102,25 +92,6 @@ def test_the_statement_says_that_the_labels_are_released_together(model):
     assert type(private).from_json(private.to_json()) == private
     with pytest.raises(ValueError, match="two or more"):
         type(private).from_dict({**private.to_dict(), "n_classes": 1})
-
-
-def test_it_is_saved_loaded_and_shown(model, tmp_path):
-    model.save(tmp_path / "model.npz")
-    again = load(tmp_path / "model.npz")
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    assert set(model.weights().labels) <= set(NAMES)
-    done("report", tmp_path / "model.npz", "--out", tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text()
-    assert "ant, bee, cat, dog, eel (each row may have any subset)" in page
-
-
-def test_two_labels_are_two_margins_and_not_two_classes(tmp_path):
-    two = DPLogisticRegression(20.0, random_state=1).fit(X, Y[:, :2])
-    assert two.coef_.shape == (2, D)
-    assert two.classes_.tolist() == [0, 1]
-    two.save(tmp_path / "two.npz")
-    assert load(tmp_path / "two.npz").predict(X).shape == (N, 2)
 
 
 def test_every_form_gives_the_same_bits(tmp_path):

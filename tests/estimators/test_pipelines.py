@@ -379,13 +379,6 @@ class TestFile:
         alone[-1].save(tmp_path / "b.npz")
         assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
 
-    def test_a_step_that_a_file_cannot_hold(self, tmp_path):
-        odd = FunctionTransformer(np.clip, kw_args={"a_min": 0, "a_max": object()})
-        pipeline = make_pipeline(odd, model())
-        pipeline.steps[-1][1].fit(NUMBERS, OLD)
-        with pytest.raises(ValueError, match="a model file cannot store"):
-            dplasso.save(pipeline, tmp_path / "m.npz")
-
 
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix])
 def test_an_unsorted_row_changes_no_other(kind):

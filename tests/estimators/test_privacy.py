@@ -44,19 +44,6 @@ def test_a_fit_has_the_documented_attributes_only(sort):
     assert ("coef_standard_error_" in found) or kind in ("lasso", "lasso of numbers", "frank-wolfe")
 
 
-def test_history_and_work_belong_to_fits_that_are_not_private():
-    model = make("frank-wolfe", INF, n_iter=5).fit(*few())
-    assert model.history_.objective.shape == model.history_.gap.shape == (5,)
-    assert model.history_.objective[0] == pytest.approx(np.log(2))
-    assert model.history_.objective[-1] < model.history_.objective[0]
-    assert model.work_.touched.sum() > 0
-    with pytest.warns(PrivacyLeakWarning):
-        model.set_params(epsilon=1.0, mechanism="paper").fit(*few())
-    assert (hasattr(model, "history_"), hasattr(model, "work_")) == (False, True)
-    model.set_params(mechanism="exponential").fit(*few())
-    assert (hasattr(model, "history_"), hasattr(model, "work_")) == (False, False)
-
-
 @pytest.mark.parametrize(("n_records", "use"), [(120, "given as public"), (None, "counted")])
 def test_a_number_of_records_that_sets_the_tolerance_is_said_to_be_used(n_records, use):
     model = make("frank-wolfe", n_iter=5, fit_intercept=False, n_records=n_records)

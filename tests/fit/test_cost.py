@@ -104,9 +104,3 @@ def test_with_a_ledger_few_steps_cost_what_the_ledger_adds_up(tmp_path):
     )
     assert alone.privacy_.number("eps0") == pytest.approx(0.45, rel=1e-5)
     assert paid.privacy_.number("eps0") < alone.privacy_.number("eps0")
-
-
-def test_a_fit_without_privacy_has_no_cost():
-    cost = privacy_cost(math.inf)
-    assert not cost.is_private
-    assert "epsilon is infinite" in cost.text()

@@ -111,14 +111,6 @@ def test_more_records_of_the_same_budget_end_it(epsilon, n_classes, factor, monk
         recwarn.clear()
 
 
-@pytest.mark.parametrize("options", [{}, {"max_weights": 100}])
-def test_a_lasso_that_can_find_nothing_says_so(options, monkeypatch):
-    """Before more is spent than a count."""
-    monkeypatch.setattr(count, "noisy_counts", lambda *_: np.array([300.0, 400.0]))
-    with pytest.warns(NoiseWarning, match="noise outweighs"):
-        fitted(records(), epsilon=0.05, **options)
-
-
 def test_a_lasso_that_can_find_some_does_not(recwarn):
     fitted(records())
     fitted(records(), max_weights=3, epsilon=2.0)

@@ -175,17 +175,6 @@ def test_what_does_not_say_whose_rows_they_are_is_refused(table, tmp_path):
             people_of(path, schema, column)
 
 
-@pytest.mark.parametrize(
-    ("suffix", "row"), [(".csv", "line 3"), (".parquet", "row 2"), (".jsonl", "line 2")]
-)
-def test_a_missing_name_is_told_with_its_place(tmp_path, suffix, row):
-    path = write(tmp_path / f"visits{suffix}", patients=["a", None])
-    with pytest.raises(
-        DataError, match=f"column 'patient', {row}: a missing entry does not identify"
-    ):
-        people_of(path)
-
-
 def test_names_are_of_one_kind_in_all_files(tmp_path):
     texts = write(tmp_path / "a.jsonl", patients=["7", "8"])
     numbers = write(tmp_path / "b.jsonl", patients=[7])

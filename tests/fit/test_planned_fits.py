@@ -85,19 +85,3 @@ def test_two_classes(kind, epsilon):
 def test_several_classes_and_numbers():
     check(6_000, TABLE, 3.0, n_classes=4)
     check(6_000, TABLE, 3.0, "linear")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [TABLE, WIDE_TABLE, LONG_TEXTS])
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
-@pytest.mark.parametrize("n", [30_000, 200_000])
-def test_more_records(kind, epsilon, n):
-    check(n, kind, epsilon)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("method", "n_classes"), [("linear", 2), ("logistic", 4)])
-@pytest.mark.parametrize("kind", [TABLE, LONG_TEXTS])
-def test_more_records_of_other_targets(kind, method, n_classes):
-    # Of one fit the mean over four weights varies by a sixth.
-    check(30_000, kind, 1.0, method, n_classes, n_fits=8)

@@ -310,7 +310,3 @@ def test_learning_that_takes_long_says_how_far_it_is(monkeypatch, caplog):
         model(public_rows=PUBLIC).fit(X, Y)
     steps = [one for one in caplog.messages if "directions of the public rows" in one]
     assert "6 of 6 steps" in steps[-1]
-    caplog.clear()
-    with caplog.at_level("INFO", logger="dplasso"):
-        model(public_rows=PUBLIC, verbose=0).fit(X, Y)
-    assert not [one for one in caplog.messages if "directions" in one]

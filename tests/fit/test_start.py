@@ -18,7 +18,7 @@ from dplasso import (
     load,
 )
 from recorded_fits import short_runs
-from schemas import Categories, Hashed, Schema
+from schemas import Categories, Schema
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.normal(size=(60, 4)), columns=list("abcd"))
@@ -133,14 +133,6 @@ def test_a_table_of_weights_in_a_file(tmp_path):
     ):
         path.write_text(text)
         refused(words, path)
-
-
-def test_columns_of_a_schema_have_its_names():
-    schema = Schema((Categories("ward", ("bones", "eyes")), Hashed(("town",), 4)))
-    names = schema.names(np.arange(schema.n_features))
-    prior = started({names[1]: 2.0, "ward=heart": 1.0}, where=records(schema=schema))
-    assert prior.weights[0].tolist() == [0.0, 2.0] + [0.0] * (schema.n_features - 2)
-    assert f"1 of {schema.n_features} columns matched by name, 1 of its own" in prior.source
 
 
 def test_a_prior_that_was_matched_before_is_taken_as_it_is():

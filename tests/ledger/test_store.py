@@ -230,14 +230,6 @@ class TestCreation:
             create_ledger(tmp_path / "l", 1.0, 1e-5)
         assert list(tmp_path.iterdir()) == []
 
-    def test_it_is_one_file_that_sqlite_can_read(self, path, tmp_path):
-        reserve(path, None, charge())
-        assert [p.name for p in tmp_path.iterdir()] == ["team.ledger"]
-        with closing(sqlite3.connect(path)) as db:
-            assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
-            assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-            assert db.execute("SELECT count(*) FROM entry").fetchone() == (1,)
-
 
 BAD = {
     b"": "is not a dplasso ledger",

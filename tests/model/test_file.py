@@ -178,15 +178,6 @@ def test_a_flipped_byte_is_found_or_does_not_matter(path):
         assert is_refused_or_same(path, flipped, unchanged), place
 
 
-def test_a_truncated_file_is_refused_at_any_length(path):
-    write_model(fitted(), path)
-    content = path.read_bytes()
-    for length in (*range(0, len(content), 7), *range(len(content) - 100, len(content))):
-        path.write_bytes(content[:length])
-        with pytest.raises(ModelFileError):
-            read_model(path)
-
-
 def npz(**arrays) -> bytes:
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)

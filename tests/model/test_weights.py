@@ -1,7 +1,5 @@
 """The tables of weights: where noise alone could have picked one, and corrections of a prior."""
 
-from math import comb
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -29,22 +27,6 @@ def clear_from(n_steps, n_features, path):
         if row["clear"]:
             return count
     return n_steps + 1
-
-
-def reference(n_steps, n_vertices):
-    """Sum the binomial terms, count by count."""
-    p = 1 / n_vertices
-    terms = [comb(n_steps, k) * p**k * (1 - p) ** (n_steps - k) for k in range(n_steps + 1)]
-    for count in range(1, n_steps + 1):
-        if n_vertices * sum(terms[count:]) <= 0.05:
-            return count
-    return n_steps + 1
-
-
-@pytest.mark.parametrize("n_steps", [1, 2, 10, 100])
-@pytest.mark.parametrize("n_features", [2, 3, 40, 5 * 10**8])
-def test_it_is_the_union_bound(n_steps, n_features, tmp_path):
-    assert clear_from(n_steps, n_features, tmp_path / "m.npz") == reference(n_steps, 2 * n_features)
 
 
 def test_uniform_draws_are_rarely_called_clear(tmp_path):
@@ -148,13 +130,3 @@ def test_the_table_lists_what_was_corrected_and_what_came_of_it(model):
     assert f"{len(table):,} corrections to the public model" in page
     assert "starts from" in page
     assert "corrected by" in page
-
-
-def test_without_a_prior_nothing_is_said_of_one(tmp_path):
-    model = DPLogisticRegression(random_state=0).fit(X, Y)
-    assert model.privacy_.prior == ""
-    assert "starts from" not in model.privacy_.text()
-    assert "correction" not in model.weights().rows()[0]
-    model.save(tmp_path / "m.npz")
-    with np.load(tmp_path / "m.npz") as file:
-        assert not [name for name in file.files if name.startswith("prior")]

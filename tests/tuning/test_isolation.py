@@ -193,22 +193,6 @@ def test_rows_add_up(monkeypatch, name, metric):
     np.testing.assert_array_equal(total, np.sum(each, axis=0))
 
 
-@pytest.mark.parametrize("pipeline", [False, True])
-def test_equal_rows_on_an_edge_stay_together(monkeypatch, pipeline):
-    """Of seven equal rows at margin 0, none moves for any number of other rows."""
-    for _ in range(5):
-        model, row = on_the_edge()
-        if pipeline:
-            model = make_pipeline(FunctionTransformer(whole), model)
-        alone = statistics(monkeypatch, model, [row], [1])
-        rest = RNG.normal(size=(20, 37))
-        for n in (1, 2, 6, 17):
-            own = sum(statistics(monkeypatch, model, rest[[i]], [0]) for i in range(n))
-            rows = np.vstack([np.tile(row, (7, 1)), rest[:n]])
-            total = statistics(monkeypatch, model, rows, [1] * 7 + [0] * n)
-            np.testing.assert_array_equal(total, 7 * alone + own)
-
-
 SINGLE = {
     "a linear model": LogisticRegression(),
     "a network": MLPClassifier((8,), max_iter=10, random_state=0),

@@ -11,7 +11,6 @@ from dp_accounting import GaussianDpEvent
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from dp_accounting.rdp import RdpAccountant
 from scipy import stats
-from scipy.optimize import brentq
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -72,27 +71,6 @@ def test_candidates_are_drawn_uniformly_with_replacement(monkeypatch):
     # Without replacement equal pairs never come: the test would notice.
     without = [0 if one == other else 400 / 12 for one in range(4) for other in range(4)]
     assert stats.chisquare(without, [25.0] * 16).pvalue < ALARM
-
-
-def law_of_tries(mean):
-    """Return the logarithmic law with this mean."""
-    return stats.logser(brentq(lambda p: stats.logser.mean(p) - mean, 0.01, 1.0 - 1e-9))
-
-
-def test_the_number_of_tries_is_drawn_anew_by_its_law():
-    """Counted from outside, by the fits that an estimator saw."""
-    numbers = []
-    for _ in range(100):
-        NoisyShare.seen.clear()
-        toy().fit(X[:100], Y[:100])
-        numbers.append(len(seen("fit")))
-    law = law_of_tries(3.0)
-    counts = [numbers.count(k) for k in (1, 2, 3)]
-    expected = [100 * law.pmf(k) for k in (1, 2, 3)]
-    counts.append(100 - sum(counts))
-    expected.append(100 - sum(expected))
-    assert stats.chisquare(counts, expected).pvalue > ALARM
-    assert stats.chisquare([0, 0, 100, 0], expected).pvalue < ALARM
 
 
 # --- What a try may cost -----------------------------------------------------------------------
