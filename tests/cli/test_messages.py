@@ -25,16 +25,11 @@ SVMLIGHT = {
     "huge label": f"{NUMBER}e999 1:1",
     "no label": f"{NUMBER}:1",
     "query": f"1 qid:{WORD} 1:1",
-    "no colon": f"1 {WORD}",
     "index": f"1 {WORD}:1",
-    "negative index": f"1 -{NUMBER}:1",
-    "huge index": f"1 {NUMBER}{NUMBER}:1",
     "beyond the columns": (f"1 {NUMBER}:1", "--features", "5"),
     "not ascending": f"1 {NUMBER}:1 1:1",
-    "twice": f"1 {NUMBER}:1 {NUMBER}:1",
     "value": f"1 1:{WORD}",
     "huge value": f"1 1:{NUMBER}e300",
-    "infinite value": f"1 {NUMBER}:inf",
     "gzip": b"\x1f\x8b" + WORD.encode() * 9,
     "no text": WORD.encode() + b"\xff\xfe 1:1",
     "one class": f"{NUMBER} 1:1",
@@ -54,10 +49,8 @@ VALUES = {
     "category": ("a", ["x", WORD]),
     "missing category": ("a", [WORD, None]),
     "category of two kinds": ("a", [WORD, 5]),
-    "category of numbers": ("a", [NUMBER, NUMBER]),
     "category of lists": ("a", [[WORD], [WORD]]),
     "number": ("b", [1, WORD]),
-    "number of lists": ("b", [[NUMBER], [NUMBER]]),
     "huge number": ("b", [10**30 + NUMBER, 1]),
     "text": ("t", ["words", NUMBER]),
     "text of lists": ("t", ["words", [WORD]]),
@@ -73,8 +66,7 @@ VALUES = {
 }
 # Not refused by all readers: numbers are words in CSV, and texts read anything.
 MAY_PASS = {
-    *("text", "text of lists", "number of lists", "huge number", "person"),
-    "label of two kinds",
+    *("text", "text of lists", "huge number", "person", "label of two kinds"),
 }
 BROKEN = {
     "no header.csv": f"{WORD},{NUMBER},{WORD}\n{WORD},1,0\n",
@@ -84,7 +76,6 @@ BROKEN = {
     "half.jsonl": f'{{"a": "{WORD}", "b": {NUMBER}\n',
     "list.jsonl": f'["{WORD}", {NUMBER}]\n',
     "other keys.jsonl": f'{{"{WORD}": {NUMBER}}}\n',
-    "word.jsonl": f"{WORD}\n",
     "text.parquet": f"PAR1{WORD}{NUMBER}PAR1",
     "text.arrow": f"ARROW1{WORD}{NUMBER}ARROW1",
 }
@@ -246,7 +237,6 @@ def damaged_header():
 
 ARCHIVES = {
     "complex": archive(data=np.array([NUMBER, 2.0j])),
-    "words": archive(data=np.array([WORD, WORD])),
     "objects": archive(data=np.array([WORD, {NUMBER}], dtype=object)),
     "nan": archive(data=np.array([NUMBER, np.nan])),
     "column": archive(indices=np.array([0, NUMBER])),
@@ -254,7 +244,6 @@ ARCHIVES = {
     "pointers": archive(indptr=np.array([0, NUMBER, 2])),
     "labels": archive(y=np.array([0.0, NUMBER])),
     "words of labels": archive(y=np.array(["0", WORD])),
-    "infinite labels": archive(y=np.array([NUMBER, np.inf])),
     "many labels": archive(y=np.full(3, NUMBER)),
     "objects of labels": archive(y=np.array([0, WORD], dtype=object)),
     "header": damaged_header(),

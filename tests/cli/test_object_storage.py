@@ -103,14 +103,6 @@ def test_an_interrupted_fit_is_resumed_and_charged_once(bucket, ledger, tmp_path
     assert n_charges(ledger) == 1
 
 
-def test_copying_is_told_in_a_log_too(bucket, monkeypatch):
-    monkeypatch.setattr("dplasso.cli.output.LINE_SECONDS", 0.0)
-    told = done("fit", bucket, *FIT, *CLUSTER).stderr
-    assert "copying stores: 100%" in told.splitlines()
-    monkeypatch.undo()
-    assert "copying" not in done("fit", bucket, *FIT, *CLUSTER).stderr
-
-
 STORES = "memory://bucket/stores"
 STORE = f"{STORES}/part-10.store"
 

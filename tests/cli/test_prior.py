@@ -1,9 +1,6 @@
 """``--prior``, ``--public-data``, ``--public-rows``: public knowledge, and what is said of it."""
 
-import numpy as np
 import pytest
-from scipy.sparse import save_npz
-from sklearn.datasets import load_svmlight_file
 
 import dplasso
 from cli.conftest import done, found, new_ledger, said
@@ -16,20 +13,6 @@ def weights(tmp_path):
     path = tmp_path / "weights.csv"
     path.write_text("name,weight\n0,4.0\n1,-4.0\n(intercept),0.5\n")
     return path
-
-
-def test_a_model_of_last_year(train, tmp_path):
-    last_year, model = tmp_path / "last-year.npz", tmp_path / "m.npz"
-    done("fit", train, "--epsilon", 3, "--model", last_year)
-    report = found("fit", train, *FAST, "--prior", last_year, "--model", model)
-    told = "a model of dplasso at epsilon 3, delta 1e-06, all 30 columns in their order (digest "
-    assert report["privacy"]["prior"].startswith(told)
-    np.testing.assert_array_equal(
-        dplasso.load(model).model_.prior.weights, dplasso.load(last_year).coef_
-    )
-    text = said("fit", train, *FAST, "--prior", last_year, "--explain")
-    assert f"starts from {told}" in text
-    assert "the people behind it are not protected by this fit" in text
 
 
 def test_a_table_of_weights_by_number(train, weights, tmp_path):
@@ -61,18 +44,3 @@ def test_a_table_s_columns_go_by_name(visits, schema, tmp_path):
     assert "a table of weights, 2 of 71 columns matched by name, 1 of its own left out" in text
     # A model knows the schema of its columns.
     assert "all 71 columns in their order" in said("fit", *private, "--prior", model)
-
-
-def test_the_model_says_what_public_rows_it_used(train, tmp_path):
-    """They need no labels, or none that mean anything."""
-    fewer, without, model = (tmp_path / name for name in ("p.svm", "p.npz", "m.npz"))
-    lines = train.read_text().splitlines()[:60]
-    fewer.write_text("\n".join("7 " + line.split(" ", 1)[1] for line in lines) + "\n")
-    save_npz(without, load_svmlight_file(fewer, n_features=30)[0])
-    told = "60 public rows without labels (digest "
-    for rows in (fewer, without):
-        report = found("fit", train, *FAST, "--public-rows", rows, "--model", model, "--force")
-        assert report["privacy"]["public_rows"].startswith(told)
-    text = said("fit", train, *FAST, "--public-rows", fewer, "--explain")
-    assert f"public rows {told}" in text
-    assert "the people in these rows are not protected by this fit" in text

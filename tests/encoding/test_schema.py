@@ -1,13 +1,10 @@
 """Schemas: their columns' names and groups, their JSON, and what makes no sense."""
 
-from itertools import pairwise
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from dplasso import DPLogisticRegression, PublicEncoder
-from dplasso.datasets import ATTRIBUTES, FEATURE_NAMES
 from schemas import (
     Bins,
     Categories,
@@ -83,43 +80,31 @@ def test_few_names_of_many_columns():
     ("make", "message"),
     [
         (lambda: Categories("a", []), "column 'a' must be a list of at least one"),
-        (lambda: Categories("a", "xyz"), "column 'a' must be a list of at least one"),
         (lambda: Categories("a", [1, "x"]), "all strings, all numbers or all bools"),
-        (lambda: Categories("a", [None]), "all strings, all numbers or all bools"),
         (lambda: Categories("a", ["x", "x"]), "column 'a' must be different"),
         (lambda: Categories("a", ["x", ""]), "an empty string, which is a missing value"),
         (lambda: Categories("a", ["x"], "drop"), "unknown must be one of column, ignore, error"),
         (lambda: Bins("a", []), "edges of column 'a' must be finite, ascending"),
         (lambda: Bins("a", [2, 1]), "edges of column 'a' must be finite, ascending"),
-        (lambda: Bins("a", [1, float("inf")]), "edges of column 'a' must be finite"),
         (lambda: Bins("a", ["x"]), "edges of column 'a' must be finite"),
-        (lambda: Bins("a", {"low": 1}), "edges of column 'a' must be finite"),
         (lambda: Number("a", 0), "bound of column 'a' must be finite and above 0"),
         (lambda: Number("a", "1"), "bound of column 'a' must be a number"),
         (lambda: Levels("x", 5, 5), "low below high"),
         (lambda: Levels("x", 0, float("inf")), "need finite"),
-        (lambda: Levels("x", "0", 5), "need finite"),
         (lambda: Levels("x", 0, 5, (4, 6)), "multiple of the previous one"),
-        (lambda: Levels("x", 0, 5, (16, 4)), "multiple of the previous one"),
-        (lambda: Levels("x", 0, 5, ()), "must be numbers of bins from 2"),
-        (lambda: Levels("x", 0, 5, 4), "must be numbers of bins from 2"),
         (lambda: Levels("x", 0, 5, (1, 4)), "must be numbers of bins from 2"),
         (lambda: Levels("x", 0, 5, spacing="log"), "equal, signed-log"),
         (lambda: Date("d", "hour"), "must be one of year, month, weekday: 'hour'"),
         (lambda: Date("d", "year"), "must be finite, ascending numbers, at least one"),
         (lambda: Date("d", "month", format="%Y-%m"), "format must contain year, month and day"),
-        (lambda: Date("d", "month", missing="no"), "missing must be one of"),
         (lambda: Schema((AGE, Pairs())), "two columns"),
         (lambda: Schema((AGE, SEX, Pairs(("age", "height")))), "'height'"),
         (lambda: Pairs(("a", "a")), "2 to 32 different ones"),
-        (lambda: Pairs(("a",)), "2 to 32 different ones"),
         (lambda: Pairs([f"c{k}" for k in range(33)]), "2 to 32 different ones"),
         (lambda: Hashed(("a", "a"), 8), "different names of columns"),
         (lambda: Hashed("a", 31), "whole number from 1 to 30"),
-        (lambda: Hashed("a", 2.5), "whole number from 1 to 30"),
         (lambda: Hashed("a", 8, words="xy"), "words must be a list of strings"),
         (lambda: Text("a", 8, (0, 1)), "ngrams must be 1 or more"),
-        (lambda: Text("a", 8, (2, 1)), "got 2, 1"),
         (lambda: Text("a", 8, "x"), "ngrams must be two whole numbers"),
         (lambda: Cross(("a",)), "must be two or three"),
         (lambda: Schema(()), "at least one part"),
@@ -220,15 +205,6 @@ def test_the_name_of_a_variable_stands_for_its_bins_and_its_missing_values():
     others = ["ages=3", "job=age", "age squared"]
     assert [*inferred(ages + others, [], ["age"]).names] == ages
     assert [*inferred(ages + others, [], "60<=age<70").names] == ["60<=age<70"]
-
-
-def test_the_columns_of_adult_are_those_of_its_variables():
-    first = np.cumsum([0, *map(len, ATTRIBUTES.values())])
-    groups = [range(*edges) for edges in pairwise(first)]
-    names = [*map(str, FEATURE_NAMES)]
-    expected = [FEATURE_NAMES[group[0]] for group in groups]
-    assert expected.pop(2).startswith("fnlwgt")
-    assert [*inferred(names, groups).references] == expected
 
 
 def test_a_schema_tells_them_of_its_parts():

@@ -165,15 +165,6 @@ def test_an_open_quote_does_not_take_the_file_for_one_field(tmp_path):
         read(path)
 
 
-def test_a_file_that_changes_meanwhile(tmp_path):
-    path = write(tmp_path / "t.csv", TEXTS, LABELS)
-    blocks = encode_files(path, Schema((words(),), "y")).source.blocks(1)
-    next(blocks)
-    path.write_bytes(path.read_bytes() + b"6,more\r\n")
-    with pytest.raises(DataError, match="the file changed during reading"):
-        list(blocks)
-
-
 def test_memory_bounds_the_blocks(tmp_path):
     rng = np.random.default_rng(0)
     vocabulary = [f"word{k}" for k in range(3000)]

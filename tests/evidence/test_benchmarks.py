@@ -43,21 +43,6 @@ data = [{ name = "small", twin = "rcv1", scale = 0.02 }]
 threads = [1, 2]
 repeats = 2
 data = [{ name = "small", twin = "rcv1", n_rows = 100, n_columns = 70_000 }]
-[full.growth]
-radius = 50.0
-n_iter = 40
-delta = 1e-6
-epsilon = 1.0
-competitors = ["dplasso", "paper-system"]
-repeats = 1
-limit = 60.0
-columns = [200, 800]
-column_row = 8
-column_ratio = 2
-rows = [100, 400]
-row_columns = 300
-touched = [2, 8]
-touched_columns = 200
 [full.gap]
 radius = 5.0
 n_iter = 60
@@ -74,7 +59,6 @@ CASES = {
     "table3": {"small", "absent"},
     "end_to_end": {"small"},
     "transpose": {"small"},
-    "growth": {"columns-200", "columns-800", "rows-100", "rows-400", "touched-4", "touched-64"},
     "gap": {"adult", "read"},
 }
 
@@ -124,14 +108,11 @@ class TestWholeRun:
                 assert 0 < times["timed_steps"] <= times["n_steps"] == 40
                 assert len(times["loops"]) == 2
 
-    def test_end_to_end_transposes_and_growth(self, results):
+    def test_end_to_end_and_transposes(self, results):
         seconds = read_cases(results, "end_to_end")["small"]["seconds"]
         assert [*seconds] == ["dplasso", "product", "product32", "liblinear", "saga"]
         assert min(seconds.values()) > 0
         assert read_cases(results, "transpose")["small"]["agree"] is True
-        cases = read_cases(results, "growth")
-        assert all(step > 0 for one in cases.values() for step in one["steps"].values())
-        assert (cases["touched-64"]["n_rows"], cases["touched-64"]["row"]) == (200, 8)
 
     def test_gap_of_exact_steps_is_that_of_algorithm_1(self, results):
         for case in ("adult", "read"):

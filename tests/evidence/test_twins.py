@@ -16,8 +16,6 @@ from evidence.twins.generate import (
     synthetic_source,
 )
 from evidence.twins.plan import PILOT_ROWS
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
 
 from dplasso import open_store
 
@@ -42,10 +40,6 @@ def test_rows_and_columns_are_like_the_original_s(name):
     X.check_format(full_check=True)
     # A copy has not been told that it is.
     assert sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape).has_canonical_format
-    lengths = np.diff(X.indptr)
-    assert lengths.min() >= 1
-    assert np.median(lengths) < 1.02 * lengths.mean()
-    assert lengths.max() > 1.3 * lengths.mean()
     assert 0 < X.data.min() <= X.data.max() <= 1
     if shape.unit_rows:
         np.testing.assert_allclose(np.sqrt(X.multiply(X).sum(axis=1)), 1.0, rtol=1e-5)
@@ -53,28 +47,9 @@ def test_rows_and_columns_are_like_the_original_s(name):
         assert 0.0 < np.mean(X.data == 1) < 1.0
     assert (y.dtype, set(np.unique(y))) == (np.int8, {-1, 1})
     assert np.mean(y > 0) == pytest.approx(shape.positive, abs=0.01)
-    # Popular columns stand anywhere.
-    held = np.bincount(X.indices, minlength=X.shape[1])
-    popular = np.argsort(held)[-max(20, held.size // 100) :]
-    assert 0.3 < popular.mean() / held.size < 0.7
     # A seed gives the same twin on any machine.
     whole = b"".join(part.tobytes() for part in (X.indptr, X.indices, y))
     assert blake2b(whole, digest_size=8).hexdigest() == DIGESTS[name]
-
-
-@pytest.mark.parametrize("name", ["rcv1", "url"])
-def test_the_planted_model_is_learnable(name):
-    made = make_synthetic(name, n_rows=6000, n_columns=20_000)
-    X, y, train = made.X, made.y, np.arange(6000) % 2 == 0
-    model = LogisticRegression(solver="liblinear", C=10.0 if SHAPES[name].unit_rows else 0.1)
-    # Nothing to be learnt from labels in another order: 0.5, four standard errors are 0.085.
-    mixed = np.random.default_rng(0).permutation(y)
-    scores = []
-    for labels in (y, mixed):
-        told = model.fit(X[train], labels[train]).decision_function(X[~train])
-        scores.append(roc_auc_score(labels[~train], told))
-    assert scores[0] > 0.65
-    assert scores[1] < 0.59
 
 
 @pytest.mark.parametrize(

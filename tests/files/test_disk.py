@@ -233,13 +233,6 @@ def test_any_labels_survive(model, tmp_path_factory, labels):
     assert [type(label) for label in found] == [type(label) for label in labels]
 
 
-def test_a_longer_label_elsewhere_leaves_no_trace(model, tmp_path):
-    labels = np.array(["no", "yes", "a label of somebody else"])[:2]
-    write_model(with_labels(model, labels), tmp_path / "m.npz")
-    with np.load(tmp_path / "m.npz") as file:
-        assert file["classes"].dtype == np.dtype("<U3")
-
-
 @pytest.mark.parametrize(
     ("labels", "kind"),
     [

@@ -40,15 +40,12 @@ def test_contributions_round_half_to_even():
 
 
 @pytest.mark.parametrize("constant", [False, True])
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("report_shift", [0, 28, 32, 63])
-def test_replacing_contributions_keeps_the_sum_and_reports_changes(
-    constant, intercept, report_shift
-):
+@pytest.mark.parametrize("report_shift", [0, 28, 63])
+def test_replacing_contributions_keeps_the_sum_and_reports_changes(constant, report_shift):
     X = dense_rows(15, 40, seed=4)
     if constant:
         X = np.where(X != 0, 0.75, 0.0)
-    problem = build(X, some_labels(15, 4), 1, intercept=intercept)
+    problem = build(X, some_labels(15, 4), 1)
     assert (problem.design.rows.values.size == 0) == constant
     rng = np.random.default_rng(0)
     gradient = rng.uniform(-1, 1, 15)
@@ -57,26 +54,20 @@ def test_replacing_contributions_keeps_the_sum_and_reports_changes(
     # Room for fewer entries than the longest row has.
     amounts = np.zeros(7, dtype=np.int64)
     changed, before = np.zeros(5, dtype=np.int64), np.zeros(5, dtype=np.int64)
-    reported = signs = 0
     for _ in range(200):
         i, new = rng.integers(15), rng.uniform(-1, 1)
         old = alpha.copy()
-        given = problem.design.rows, 40, intercept, units, alpha
+        given = problem.design.rows, 40, True, units, alpha
         row = np.array([i]), np.array([gradient[i]]), np.array([new])
         reported_by = report_shift, amounts, (changed, before, 0)
         changed, before, count = replace_contributions(*given, *row, *reported_by)
         gradient[i] = new
         crossed = np.flatnonzero((old >> report_shift) != (alpha >> report_shift))
-        if report_shift == 63:
-            # Nothing is to be reported, although some signs have changed.
-            signs += crossed.size
-            crossed = crossed[:0]
+        # At 63 nothing is to be reported, although some signs change.
+        crossed = crossed[: crossed.size * (report_shift < 63)]
         assert changed[:count].tolist() == crossed.tolist()
         assert before[:count].tolist() == old[crossed].tolist()
-        reported += count
-    assert alpha.tolist() == column_gradients(X, gradient, 1.0, intercept=intercept)
-    assert (reported > 0) == (report_shift < 63)
-    assert (signs > 0) == (report_shift == 63)
+    assert alpha.tolist() == column_gradients(X, gradient, 1.0, intercept=True)
 
 
 @given(bounds, st.floats(0.5, 1.0))
@@ -108,23 +99,10 @@ def test_margins_keep_their_precision():
     assert margin_unit(1.0, 2_000_000) == 2.0**21
 
 
-def transcript(*pairs):
-    vertex, sign = zip(*pairs, strict=True)
-    return Transcript(np.array(vertex, dtype=np.int64), np.array(sign, dtype=np.int8))
-
-
-def test_equality_looks_at_every_vertex_and_sign():
-    one = transcript((3, 1), (0, -1))
-    assert one == transcript((3, 1), (0, -1))
-    assert one != transcript((3, 1), (0, 1))
-    assert one != transcript((2, 1), (0, -1))
-    assert one != transcript((3, 1))
-    assert one != "transcript"
-    assert len(one) == 2
-
-
-@pytest.mark.parametrize("shapes", [((3,), (2,)), ((2, 2), (2, 2)), ((), ())])
-def test_lengths_must_agree(shapes):
-    vertex, sign = shapes
+def test_a_transcript_is_its_vertices_and_signs():
+    vertex, sign = np.array([3, 0]), np.array([1, -1], dtype=np.int8)
+    one = Transcript(vertex, sign)
+    assert one == Transcript(vertex.copy(), sign.copy())
+    assert one not in (Transcript(vertex, -sign), Transcript(vertex + 1, sign), one.first(1), "one")
     with pytest.raises(ValueError, match="as many signs as vertices"):
-        Transcript(np.zeros(vertex, dtype=np.int64), np.zeros(sign, dtype=np.int8))
+        Transcript(vertex, sign[:1])

@@ -8,12 +8,10 @@ from sklearn import __version__ as sklearn_version
 from sklearn.linear_model import LogisticRegression
 
 from dplasso.frank_wolfe.transcript import weights
-from dplasso.frank_wolfe.vertex_run import OPERATIONS_PER_COORDINATE, OPERATIONS_PER_GRADIENT
+from dplasso.frank_wolfe.vertex_run import OPERATIONS_PER_GRADIENT
 from dplasso.privacy.exponential_mechanism import SelectionRule
 from dplasso.privacy.randomness import random_stream
-from dplasso.selection.noisy_max import GumbelState
 from dplasso.selection.registry import make_selector
-from dplasso.selection.selector import new_counters
 from frank_wolfe.cases import argmax, build, forced, random_transcript, small_problem
 
 
@@ -109,17 +107,6 @@ def test_more_steps_than_the_run_has_are_refused():
 
 def work_of(problem, selector, **options):
     return solve(problem, selector, random_stream(0), record_work=True, **options).work
-
-
-def test_algorithm_1_does_the_same_work_at_every_step():
-    X, _, problem = small_problem(0)
-    work = work_of(problem, GumbelState(1e-10, new_counters()), solver="standard")
-    nnz = np.count_nonzero(X)
-    expected = 4 * nnz + OPERATIONS_PER_GRADIENT * 15 + OPERATIONS_PER_COORDINATE * 9
-    assert work.touched.tolist() == [nnz] * 12
-    assert work.operations.tolist() == [expected] * 12
-    assert work.variates.tolist() == [18] * 12
-    assert not work.pops.any()
 
 
 def test_algorithm_2_counts_the_rows_it_refreshes():

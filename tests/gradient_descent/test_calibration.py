@@ -251,14 +251,6 @@ def test_slopes_that_the_records_ask_for_are_found(slopes):
         assert shift == pytest.approx([0.3], abs=0.06)
 
 
-def test_what_was_learnt_of_a_regression_is_weighed_too():
-    rng = np.random.default_rng(2)
-    parts = rng.normal(0.0, 0.3, (20_000, 2, 1))
-    y = np.clip(0.2 * parts[:, 0, 0] + rng.normal(0.0, 0.1, len(parts)), -1.0, 1.0)
-    own, _ = slopes_found(parts, y, Squared(0.25))
-    assert own == pytest.approx((0.2, 0.0), abs=0.05)
-
-
 @pytest.mark.parametrize("begin", [1.0, 0.125])
 def test_few_records_leave_a_start_as_it_is(begin):
     rng = np.random.default_rng(3)

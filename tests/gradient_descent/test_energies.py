@@ -10,7 +10,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dplasso.gradient_descent.energies import (
-    N_SIZES,
     NO_LOADS,
     largest_eigenvalue,
     loads_of,
@@ -27,7 +26,7 @@ from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, NO_SCALE_EXPONENTS, Scal
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from gradient_descent.cases import HOSTILE, records, some_halvings
 from gradient_descent.reference import energies, factor, scaled
-from neighbours import INPUT_KINDS, moved_by, pairs
+from neighbours import INPUT_KINDS
 
 UNIT = 2.0**32
 NONE = np.zeros(0, dtype=np.int64)
@@ -72,18 +71,6 @@ def test_energies_are_the_sums_of_the_reference_s(
     # A record counts once among the rows.
     counted = sum(found[12:].tolist()) / UNIT / 0.435
     assert counted == pytest.approx(40.0 if weights is None else weights.sum(), rel=1e-6)
-
-
-def test_only_the_columns_that_are_kept_are_looked_at():
-    X, _ = records()
-    kept = np.array([0, 2, 7, 11])
-    scale_exponents = np.array([1, 0, 2, 0], dtype=np.int8)
-    loads = some_loads(4)
-    expected = energies(
-        X[:, kept], UNIT, constant=0.1, scale_exponents=scale_exponents, loads=loads
-    ).sum(axis=0)
-    found = released(X, scaling=Scaling(kept, 0.1, None, scale_exponents), loads=loads)
-    assert found.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("values", ["mixed", "threes"])
@@ -131,29 +118,6 @@ def test_a_record_moves_energies_by_at_most_one(
     alone = len(row) == 1 and weight >= 1.0 and abs(row[0]) >= 1e-270
     if alone and norm_bound is None and not constant and not coarse:
         assert square >= 0.999 * unit**2
-
-
-@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("kind", ["mixed", "binary"])
-@pytest.mark.parametrize("norm_bound", [None, 1.0])
-@pytest.mark.parametrize(
-    "scale_exponents", [NO_SCALE_EXPONENTS, some_halvings()], ids=["plain", "scaled"]
-)
-def test_neighbours_differ_by_at_most_the_sensitivity(relation, kind, norm_bound, scale_exponents):
-    """What stays of them is what it was: a row's energies are those of the row alone."""
-    sensitivity = Fraction(moved_by(1.0, relation))
-    scaling = Scaling(NONE, 0.1, norm_bound, scale_exponents)
-    for pair in pairs(relation, kind=kind):
-        one, other = (released(X, scaling=scaling).tolist() for X in pair.rows)
-        difference = [a - b for a, b in zip(one, other, strict=True)]
-        assert sum(d * d for d in difference) <= (sensitivity * Fraction(UNIT)) ** 2, pair.name
-        for rows, shared, found in zip(pair.rows, pair.shared, (one, other), strict=True):
-            alone = np.delete(np.arange(len(rows)), shared)
-            others = released(rows[shared], scaling=scaling).tolist()
-            own = (
-                released(rows[alone], scaling=scaling).tolist() if alone.size else [0] * len(found)
-            )
-            assert [a + b for a, b in zip(others, own, strict=True)] == found, pair.name
 
 
 def test_scales_fall_with_the_energy_and_weak_columns_keep_theirs():
@@ -262,16 +226,3 @@ def test_loads_near_the_energies_make_the_bound_a_small_one():
     # Whatever noise says.
     assert loads_of(np.array([-3.0, 0.0], dtype=np.float32)).tolist() == [43, 43]
     assert loads_of(np.array([-3.0, 5.0], dtype=np.float32)).tolist() == [43, 256]
-
-
-def test_rows_are_counted_by_their_loads():
-    X = np.zeros((8, 40))
-    for i, count in enumerate((0, 1, 2, 3, 4, 5, 8, 40)):
-        X[i, :count] = 1.0
-    found = np.rint(released(X)[40:] / UNIT / 0.435).astype(int)
-    assert found.size == N_SIZES
-    # Each as if the largest load were that of every column: in thirds of a power of two.
-    assert np.flatnonzero(found).tolist() == [0, 10, 13, 15, 16, 17, 19, 26]
-    loads = np.full(40, 32)
-    found = np.rint(released(X, loads=loads)[40:] / UNIT / 0.435).astype(int)
-    assert np.flatnonzero(found).tolist() == [0, 1, 4, 6, 7, 8, 10, 17]

@@ -26,7 +26,7 @@ from dplasso.matrix.starting import StartingModel
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from gradient_descent.cases import gradients, records, some_halvings, targets_from, unit_rows
 from gradient_descent.reference import contributions
-from neighbours import INPUT_KINDS, added, hostile_records, in_form, moved_by, pairs
+from neighbours import moved_by, pairs
 
 UNIT = 2.0**32
 LOGISTIC, MULTINOMIAL = Logistic(0.5), Multinomial(3, norm_bound(3, 0.5))
@@ -145,25 +145,6 @@ def test_neighbours_differ_by_at_most_the_sensitivity(
     # Some of them use up what they may.
     if not size and (loss is LOGISTIC or relation == "add-remove"):
         assert farthest > 0.99 * sensitivity
-
-
-@pytest.mark.parametrize("kind", ["mixed", "binary"])
-@pytest.mark.parametrize("form", [form for form in INPUT_KINDS if "store" not in form])
-def test_what_a_record_adds_is_what_it_adds_alone(form, kind):
-    """So nothing of it shows in what the others add: no rounding, order, layout or path."""
-    for name, entries in hostile_records(np.float32, kind).items():
-        pair = added(name, entries, 1, 9, kind)
-        (X, y), (more, labels) = in_form(form, pair)
-        dtype, make = INPUT_KINDS[form]
-        matrices = X, more, make(pair.rows[1][9:10].astype(dtype))
-        if form in ("coo", "list"):
-            # The estimator's checks make rows of these.
-            matrices = tuple(sp.csr_array(matrix) for matrix in matrices)
-        X, more, alone = matrices
-        for size in (0.0, 1.0, 40.0):
-            given = size * some_weights(LOGISTIC), LOGISTIC, UNIT, 0.1
-            one, other = (gradients(m, t, *given) for m, t in ((X, y), (more, labels)))
-            assert moved(other, one) == gradients(alone, [1], *given), name
 
 
 def test_several_rows_of_one_person():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from evidence.matrices import matrix_source
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -245,25 +244,11 @@ class TestDuplicates:
         expected = np.array([total for _, total in rows])
         np.testing.assert_array_equal(canonical(X).data, expected)
 
-    def test_a_store_and_a_fit_add_up_alike(self):
-        rows = list(many_duplicates(np.random.default_rng(2), 30, 9, ascending=False))
-        for form in ("csr", "csc", "coo"):
-            X = store_rows(rows, form, (30, 9))
-            (block,) = matrix_source(X, np.zeros(30)).blocks(2**30)
-            found = sp.csr_array((block.values, block.indices, block.indptr), shape=X.shape)
-            same_bits(by_row(found), added_up(rows, np.float32))
-
     def test_another_record_of_double_precision_changes_no_other(self):
         columns, entries = np.zeros(4, int), np.array([1.0, 1e8, 0.25, -1e8])
         single = store_rows([(columns, entries)], "csr", (1, 2), np.float32)
         double = single.astype(np.float64)
         same_bits(by_row(canonical(single)), by_row(canonical(double)))
-
-    def test_what_is_not_a_number_is_found_whatever_other_rows_are(self):
-        # The first row is unsorted; NaN stands in the second.
-        X = sp.csr_array(([1.0, 1.0, np.nan], [1, 0, 0], [0, 2, 3]), shape=(2, 2))
-        (block,) = matrix_source(X, np.zeros(2)).blocks(2**30)
-        assert np.isnan(block.values).tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

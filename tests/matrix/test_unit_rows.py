@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dplasso.losses.logistic import Logistic
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.orientations import transpose
-from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, NO_SCALE_EXPONENTS, Scaling, constant_entry
+from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, Scaling, constant_entry
 from dplasso.matrix.starting import StartingModel, StartingRows, useful_slope
 from dplasso.matrix.unit_rows import (
     by_rows,
@@ -21,8 +21,7 @@ from dplasso.matrix.unit_rows import (
     unit_row_margins,
 )
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
-from gradient_descent.cases import HOSTILE, gradients, records, some_halvings
-from gradient_descent.reference import factor
+from gradient_descent.cases import HOSTILE, gradients, records
 
 SINGLES = st.floats(allow_nan=False, allow_infinity=False, width=32)
 
@@ -109,34 +108,6 @@ def test_the_integers_of_a_record_lie_in_the_ball(
     # From 31 halvings on, 62 bits do not hold what a record contributes before them.
     if weight == 0.0 and whole and not coarser and own.max() <= 30:
         assert square >= (0.5 * unit * (1 - 2.0**-26)) ** 2
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("norm_bound", [None, 1.5])
-@pytest.mark.parametrize(
-    "scale_exponents", [NO_SCALE_EXPONENTS, some_halvings()], ids=["plain", "scaled"]
-)
-@pytest.mark.parametrize("values", ["mixed", "threes"])
-def test_factors_are_the_reference_s_for_any_number_of_threads(
-    dtype, norm_bound, scale_exponents, values
-):
-    X, _ = records(dtype=dtype)
-    if values == "threes":
-        X = np.where(X != 0.0, 3.0, 0.0).astype(dtype)
-    own = scale_exponents if scale_exponents.size else None
-    expected = [factor(row, 0.1, norm_bound, own) for row in X.astype(np.float64).tolist()]
-    explicit = sp.csr_array(X)
-    explicit.data[::3] = 0.0
-    cleared = explicit.toarray()
-    for n_threads in (1, 2, 3):
-        with thread_pool(n_threads) as threads:
-            rows = by_rows(sp.csr_array(X), n_threads)
-            assert row_factors(rows, 0.1, norm_bound, threads, scale_exponents).tolist() == expected
-            with_zeros, without = (by_rows(x, 1) for x in (explicit, cleared))
-            np.testing.assert_array_equal(
-                row_factors(with_zeros, 0.1, norm_bound, threads, scale_exponents),
-                row_factors(without, 0.1, norm_bound, threads, scale_exponents),
-            )
 
 
 @pytest.mark.parametrize("value", [None, 1.0, 3.0])

@@ -102,14 +102,6 @@ def test_noise_for_half_the_sensitivity_is_caught(module, name, monkeypatch):
     assert recorded_fits.run(8, {name: CASES[name]}, seed=1).violations
 
 
-def test_a_statistic_that_depends_on_the_number_of_rows_is_caught(monkeypatch):
-    def by_rows(statistic, sensitivity, noise):
-        return release(statistic // max(1, int(abs(statistic).sum() % 3)), sensitivity, noise)
-
-    monkeypatch.setattr(noisy_descent, "release", by_rows)
-    assert recorded_fits.run(2, {"logistic": CASES["logistic"]}, seed=1).violations
-
-
 TRIALS = {"gradients": 24, "scores": 60, "edges": 20}
 
 

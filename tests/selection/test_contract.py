@@ -265,16 +265,6 @@ def test_refuses_a_senseless_exponent(name, exponents, demanded):
             STRUCTURES[name](10, exponent)
 
 
-def test_a_right_sample_raises_no_alarm():
-    alpha = random_gradients(17, seed=10)
-    expected = vertex_probabilities(alpha, EXPONENT)
-    rng = np.random.default_rng(0)
-    values = [p_value(rng.multinomial(20_000, expected.ravel()), expected) for _ in range(200)]
-    # Uniform p-values (doubled for two tests): 200 of them leave a third below 1/3, or fewer.
-    assert min(values) > 1e-4
-    assert np.mean(np.array(values) < 1 / 3) < 0.45
-
-
 def test_a_class_that_was_not_registered_is_named():
     for function, n_arguments in ((select, 3), (update_many, 5), (rebuild, 2)):
         with pytest.raises(TypeError, match=f"no kernel '{function.__name__}' .* for NoneType"):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from evidence.audit.implied import implied_log_probabilities
 from evidence.reference.draws import ALARM, change, draw, fill, p_value
 from evidence.reference.gradients import EXPONENT, LIMIT, random_gradients
 from hypothesis import given, settings
@@ -183,19 +182,3 @@ def test_a_rare_sign_keeps_its_probability():
         stream.words[0] = word
         stream.position[0] = 0
         assert draw_sign(stream, 1e-9, 20 * 10**9, True) == sign
-
-
-def test_the_true_sign_leaves_impossible_vertices():
-    alpha = np.array([2**33, -(2**33), 0])
-    found = implied_log_probabilities(bucket_state(3, EXPONENT, False), [alpha])
-    assert np.isneginf(found).tolist() == [[False, True, False], [True, False, True]]
-    assert np.exp(found).sum() == pytest.approx(1.0)
-
-
-def test_a_bound_below_a_weight_is_noticed():
-    """The draw would be wrong, silently: bernoulli takes more than 1 for 1."""
-    selector = bucket_state(4, EXPONENT, True)
-    # The levels below the top now claim a quarter of what their members weigh.
-    selector.decay[1:] /= 4
-    with pytest.raises(AssertionError, match="below the weight"):
-        implied_log_probabilities(selector, [random_gradients(4, 0)])
