@@ -127,7 +127,7 @@ RIGHT = {
         np.where(NUMBERS > 2, np.nan, NUMBERS),
         OLD,
     ),
-    "dictionaries": (FeatureHasher(16), [{"a": 1, text[6:9]: 2} for text in TEXTS], LABELS),
+    "words": (FeatureHasher(16, input_type="string"), [text.split() for text in TEXTS], LABELS),
 }
 
 
@@ -197,6 +197,11 @@ class TestRefused:
     def test_what_reads_or_writes_files_is_refused(self, step, told):
         with pytest.raises(ValueError, match=told):
             weights_behind(step)
+
+    @pytest.mark.parametrize("kind", ["dict", "pair"])
+    def test_numbers_that_are_hashed_are_refused(self, kind):
+        with pytest.raises(ValueError, match='that other records change: set input_type="string"'):
+            weights_behind(FeatureUnion([("hashed", FeatureHasher(16, input_type=kind))]))
 
     def test_a_namesake_is_not_the_step(self):
         class Binarizer(Halved):

@@ -11,6 +11,7 @@ from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier
+from sklearn.feature_extraction import FeatureHasher
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
@@ -18,6 +19,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
+    Binarizer,
     FunctionTransformer,
     MaxAbsScaler,
     Normalizer,
@@ -191,6 +193,26 @@ def test_rows_add_up(monkeypatch, name, metric):
         statistics(monkeypatch, model, records(rows[[i]]), TWO[[i]], **given) for i in range(25)
     ]
     np.testing.assert_array_equal(total, np.sum(each, axis=0))
+
+
+def test_hashed_numbers_add_up_as_those_of_a_single_record(monkeypatch):
+    """If a record's columns do not ascend, scipy sorts all records, and equal columns move."""
+    hasher = FeatureHasher(2, alternate_sign=False)
+    keys = sorted(map(str, range(60)), key=lambda key: hasher.transform([{key: 1.0}]).indices[0])
+    person, falling = dict(zip(keys, RNG.random(60), strict=True)), {keys[-1]: 1.0, keys[0]: 1.0}
+    sums = [hasher.transform(some).toarray()[0] for some in ([person], [person, falling])]
+    column = int(np.argmax(sums[0] != sums[1]))
+    assert sums[0][column] != sums[1][column]
+    threshold = min(some[column] for some in sums)
+    model = make_pipeline(hasher, Binarizer(threshold=threshold), DecisionTreeClassifier())
+    model.fit([{keys[-column]: 1e3}, {keys[-column]: 1e-3}], [0, 1])
+    # The first eight are transformed again, one by one.
+    people, y = [{"0": 0.5}] * 8 + [person] * 9, np.arange(18) % 2
+    total, more, own = (
+        statistics(monkeypatch, model, *some, metric="log_loss")
+        for some in ((people, y[:17]), ([*people, falling], y), ([falling], y[17:]))
+    )
+    np.testing.assert_array_equal(total + own, more)
 
 
 SINGLE = {

@@ -28,7 +28,7 @@ _INSTEAD = {
     **dict.fromkeys(("QuantileTransformer", "PowerTransformer", "KBinsDiscretizer"), _RANGES),
     **dict.fromkeys(("SelectKBest", "SelectPercentile", "VarianceThreshold"), _COLUMNS),
     **dict.fromkeys(("SelectFromModel", "PCA", "TruncatedSVD"), _COLUMNS),
-    "DictVectorizer": "hash instead (FeatureHasher)",
+    "DictVectorizer": 'hash words such as "key=value" instead (FeatureHasher(input_type="string"))',
 }
 
 
@@ -190,6 +190,12 @@ def check_record_wise(steps: Pipeline) -> None:
             raise ValueError(f"step {name!r} caches records on the disk: leave out memory=")
         if held in _KNOWN and getattr(step, "input", "content") != "content":
             raise ValueError(f"step {name!r} reads files named in the records: pass it the texts")
+        if held in _KNOWN and getattr(step, "input_type", "string") != "string":
+            raise ValueError(
+                f"step {name!r} ({kind}) adds up the numbers of a record in an order that other "
+                'records change: set input_type="string" and pass it words such as "key=value", or '
+                "encode numbers with PublicEncoder"
+            )
         if change:
             raise ValueError(
                 f"step {name!r} ({kind}) learns from the records, which the pipeline would reveal "

@@ -34,7 +34,7 @@ _COMPARING = {
 }
 # Steps of scikit-learn that process each entry separately, or each sparse row in its own order.
 _BY_ENTRY = {
-    *("CountVectorizer", "DictVectorizer", "FeatureHasher", "HashingVectorizer"),
+    *("CountVectorizer", "DictVectorizer", "HashingVectorizer"),
     *("TfidfTransformer", "TfidfVectorizer", "OneHotEncoder", "OrdinalEncoder", "SimpleImputer"),
     *("MaxAbsScaler", "MinMaxScaler", "RobustScaler", "StandardScaler", "Binarizer"),
     *("SelectKBest", "SelectPercentile", "VarianceThreshold"),
