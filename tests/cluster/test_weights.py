@@ -75,7 +75,11 @@ def test_what_does_not_go_together_is_refused(tmp_path):
         ((Xs, ys), {"sample_weight": [[10**400], [1.0]]}, "one number for each of its rows"),
         ((Xs, ys), {"sample_weight": [-weights[0], weights[1]]}, "negative"),
         ((Xs, ys), {"groups": people[::-1]}, "one entry for each of 57 rows"),
-        ((Xs, ys), {"groups": [people[0], people[1].astype(str)]}, "use one type of id"),
+        (
+            (Xs, ys),
+            {"groups": [people[0], people[1].astype(str)]},
+            "n 2, row 1: .* one type of id",
+        ),
         ((store,), {"groups": [PEOPLE]}, "a.store is a store, and groups needs rows in memory"),
     ):
         with pytest.raises(DataError, match=sentence):

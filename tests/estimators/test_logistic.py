@@ -1,14 +1,11 @@
 """DPLogisticRegression: rows, short lists, people, and what its statement says."""
 
-import math
-
 import numpy as np
 import pytest
 from scipy.special import expit
 
 from dplasso import DPLogisticRegression
 from estimators.kinds import few, numbers
-from fit.cases import releases
 
 INF = float("inf")
 
@@ -31,22 +28,6 @@ def test_any_finite_entries_will_do(data):
         assert np.isfinite(numbers(fitted)).all()
         # A row counts by its direction alone.
         np.testing.assert_allclose(numbers(fitted), numbers(model(**options).fit(X, y)), rtol=1e-5)
-
-
-def test_rows_longer_than_the_norm_are_scaled_down(data):
-    X, y = data
-    bounded = model(epsilon=INF, row_norm=100.0).fit(X, y)
-    unit = model(epsilon=INF).fit(X / 100.0, y)
-    assert not np.allclose(numbers(bounded), numbers(unit))
-    lengths = np.linalg.norm(X, axis=1)
-    short = np.divide(X, lengths[:, None], out=np.zeros_like(X), where=lengths[:, None] > 0)
-    one = model(epsilon=INF, row_norm=1e-3).fit(X, y)
-    np.testing.assert_allclose(numbers(one), numbers(model(epsilon=INF).fit(short, y)), rtol=1e-6)
-    # Prediction scales likewise: by R where rows are shorter.
-    energies = releases(bounded)["scales-energies"].astype(float)
-    shorter = 100.0 * math.sqrt(energies @ bounded.column_scale_**2 / energies.sum())
-    expected = X @ bounded.coef_.ravel() * math.sqrt(0.99) / shorter + bounded.intercept_
-    np.testing.assert_allclose(bounded.decision_function(X), expected, rtol=1e-6)
 
 
 def test_max_weights_in_all_its_forms(data):

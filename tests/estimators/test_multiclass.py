@@ -75,19 +75,6 @@ def test_its_cost_is_that_of_one_fit(kind, name, moved):
     assert "noisy counts of the 4 classes" in text
 
 
-@each_classifier
-def test_declared_classes_have_their_place_even_if_nobody_has_them(kind):
-    X, y = four()
-    names = ["dog", "cat", "elk", "ant", "bee"]
-    few = 20 if kind == "lasso" else None
-    model = make(kind, 20.0, classes=names, random_state=7, max_weights=few).fit(X, y)
-    assert model.classes_.tolist() == names
-    assert model.privacy_.classes == "declared"
-    assert not np.isin("elk", model.predict(X))
-    with pytest.raises(ValueError, match="not one of the declared classes 'ant', 'bee' and 'cat'"):
-        make(kind, classes=["ant", "bee", "cat"]).fit(X, y)
-
-
 @pytest.mark.parametrize(
     ("kind", "epsilon", "columns", "p"),
     [("lasso", 8.0, 100, [0.8, 0.15, 0.05]), ("logistic", 2.0, 1, [0.9, 0.07, 0.03])],

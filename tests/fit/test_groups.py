@@ -148,19 +148,6 @@ def test_what_a_conversion_would_merge_or_cut_in_two_is_refused(groups, words):
         entering(groups, n_rows=3)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ([1, 2], ["1"]),
-        (np.array([1, 2]), ["a"]),
-        (["a", "b"], np.array([1])),
-    ],
-)
-def test_kinds_that_mix_over_partitions_are_refused(one, other):
-    with pytest.raises(DataError, match=r"partition 2, row 1: .* than ids before it"):
-        entering([*one, *other], parts=[one, other])
-
-
 FORMS = {
     "categorical texts": lambda: pandas.Categorical(["b", "a", "b"]),
     "categorical numbers": lambda: pandas.Series([2**60 + 1, 2**60, 2**60 + 1]).astype("category"),

@@ -28,12 +28,13 @@ def data():
     ("kind", "options"),
     [
         ("logistic", {}),
+        ("logistic", {"class_weight": "balanced"}),
         ("lasso", {}),
         ("frank-wolfe", {"n_iter": 20, "l1_radius": 3.0}),
         ("lasso of numbers", {"target_bounds": (0, 3)}),
         ("linear", {"target_bounds": (0, 3)}),
     ],
-    ids=["logistic", "lasso", "vertices", "lasso of numbers", "linear"],
+    ids=["logistic", "balanced", "lasso", "vertices", "lasso of numbers", "linear"],
 )
 def test_weights_stand_for_repeated_rows(kind, options, n_classes):
     # The loop of vertices is compiled for two classes alone.
@@ -42,8 +43,7 @@ def test_weights_stand_for_repeated_rows(kind, options, n_classes):
     X, weights = rng.random((40, 12), dtype=np.float32), rng.integers(0, 5, 40)
     y = np.digitize(X[:, 0] + X[:, 1] + rng.random(40), [1.5, 1.9][: n_classes - 1])
     repeated = sp.csr_array(X.repeat(weights, axis=0))
-    loop = kind == "frank-wolfe"
-    model = DPFrankWolfeClassifier(inf, **options) if loop else make(kind, inf, **options)
+    model = make(kind, inf, **options)
     plain = sklearn.clone(model).fit(repeated, y.repeat(weights))
     model.fit(sp.csr_array(X), y, sample_weight=weights)
     np.testing.assert_allclose(numbers(model), numbers(plain), rtol=1e-5, atol=1e-7)
@@ -227,10 +227,3 @@ def test_without_noise_they_are_the_weights_of_the_counts(n_classes):
         for own in (weights, "balanced")
     )
     np.testing.assert_allclose(balanced.coef_, given.coef_, atol=0.03 * np.abs(given.coef_).max())
-    # As if rows were repeated, too.
-    times = np.random.default_rng(1).integers(0, 3, y.size)
-    repeated = DPLogisticRegression(epsilon=inf, class_weight="balanced")
-    repeated.fit(X.repeat(times, axis=0), y.repeat(times))
-    weighted = DPLogisticRegression(epsilon=inf, class_weight="balanced", n_jobs=2)
-    weighted.fit(X, y, sample_weight=times)
-    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-5, atol=1e-7)

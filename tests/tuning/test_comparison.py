@@ -10,7 +10,7 @@ from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error
 from sklearn.pipeline import make_pipeline
 from tests.tuning.models import Given
 
-from dplasso import DPLogisticRegression, Ledger, private_comparison, private_score
+from dplasso import DPLogisticRegression, Ledger, private_comparison
 from dplasso.ledger import create_ledger
 
 RNG = np.random.default_rng(0)
@@ -110,16 +110,6 @@ def test_the_difference_is_that_of_two_scores(metric):
     assert other.better == "b"
     assert str(other).startswith("b is better than a")
     assert found.to_dict()["privacy"]["about"] == "score"
-
-
-def test_it_is_sharper_than_the_difference_of_two_scores():
-    """Two scores at half the epsilon each have intervals that together are twice as wide."""
-    similar = Flat()
-    similar.edge = 0.45
-    paired = private_comparison(Given(), similar, X, Y, 1.0)
-    each = private_score(Given(), X, Y, 0.5, metric="accuracy")
-    width = paired.high - paired.low
-    assert width < 0.75 * math.sqrt(2.0) * (each.high - each.low)
 
 
 def test_rows_that_do_not_tell():

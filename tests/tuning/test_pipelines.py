@@ -40,11 +40,6 @@ class TestSearch:
         np.testing.assert_array_equal(read.predict(TEXTS), found.predict(TEXTS))
         assert set(dplasso.top_features(found).index) <= set(WORDS)
 
-    def test_it_takes_no_pipeline(self):
-        for estimator in (pipeline(), [LAST, pipeline()]):
-            with pytest.raises(TypeError, match="the search is the last step"):
-                search(estimator).fit(TEXTS, ILL)
-
 
 class TestScore:
     @pytest.mark.parametrize("metric", ["accuracy", "auc"])

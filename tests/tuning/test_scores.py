@@ -139,14 +139,6 @@ def test_rows_of_a_store_beyond_a_persons_limit_are_not_looked_at(tmp_path):
     assert scores[0].value == pytest.approx(scores[1].value, abs=0.01)
 
 
-def test_rows_beyond_a_persons_limit_are_left_out():
-    people = np.repeat(np.arange(20), 100)
-    score = private_score(
-        Given((0, 1, 2)), X, Y, 50.0, metric="f1", rows_per_person=1, groups=people
-    )
-    assert sum(part.rows for part in score.by_class) < 40
-
-
 def test_a_model_that_is_not_fitted_says_so():
     for model in (
         DPLogisticRegression(1.0),

@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 from tests.tuning.models import GRID, ROWS, Given, NoisyShare, X, Y, seen, toy
 
+from cli.conftest import charged_to
 from dplasso import (
     BudgetError,
     DPFrankWolfeClassifier,
@@ -34,10 +35,6 @@ from estimators.kinds import stored
 
 # Chance that a right search fails a test here.
 ALARM = 1e-6
-
-
-def entries(ledger):
-    return Ledger(ledger).budget().entries
 
 
 def logistic(**changes):
@@ -192,14 +189,14 @@ def test_one_charge_for_all_tries(monkeypatch, ledger):
     for number in (1, 7):
         with_tries(monkeypatch, number)
         search = logistic(epsilon=0.5, tries=3, ledger=ledger).fit(X[:, 1:], Y)
-    one, entry = entries(ledger)
+    one, entry = charged_to(ledger)
     assert entry.charge.rho == one.charge.rho
     assert (entry.charge.mechanism, entry.charge.n_iter) == ("search", 3)
     assert (entry.state, entry.charge.epsilon) == ("finished", 0.5)
     # Of the model that it paid for, and of the rows as a fit on them would note them.
     assert entry.release == search.best_estimator_.model_.digest
     DPLogisticRegression(0.1, ledger=ledger).fit(X[:, 1:], Y)
-    assert entry.charge.fingerprint == entries(ledger)[-1].charge.fingerprint is not None
+    assert entry.charge.fingerprint == charged_to(ledger)[-1].charge.fingerprint is not None
     assert search.best_estimator_.ledger is None
 
 
@@ -242,7 +239,7 @@ def test_what_is_wrong_is_refused_before_anything_is_charged(changes, words, led
         changes = changes | {"grid": {"fit_intercept": [True]}}
     with pytest.raises(ValueError, match=words):
         toy(ledger=ledger).set_params(**changes).fit(X, Y)
-    assert entries(ledger) == ()
+    assert charged_to(ledger) == []
 
 
 REAL = {"estimator": DPLogisticRegression(classes=(0, 1)), "grid": {"max_weights": [None]}}
@@ -268,7 +265,7 @@ def test_data_that_are_wrong_are_refused_before_anything_is_charged(
 ):
     with pytest.raises(error, match=words):
         toy(ledger=ledger).set_params(**changes).fit(rows, labels)
-    assert entries(ledger) == ()
+    assert charged_to(ledger) == []
 
 
 @pytest.mark.parametrize(
@@ -276,7 +273,8 @@ def test_data_that_are_wrong_are_refused_before_anything_is_charged(
     [Given(), make_pipeline(Normalizer(), DPLogisticRegression()), logistic(), [NoisyShare(), 3]],
 )
 def test_only_estimators_of_this_package_are_searched(estimator):
-    with pytest.raises(TypeError, match="must be an estimator of dplasso, or a list of them"):
+    words = r"must be an estimator of dplasso, or a list of them.*the search is the last step"
+    with pytest.raises(TypeError, match=words):
         PrivateSearch(estimator, {}).fit(X, Y)
 
 
@@ -299,7 +297,7 @@ def test_every_try_starts_from_the_same_prior_matched_by_name(monkeypatch, ledge
     assert told.startswith("a table of weights, 1 of")
     assert {one.model_.prior.digest for one in fitted} == {search.best_estimator_.prior.digest}
     assert search.best_estimator_.model_.prior.weights[0, 1] == 2.0
-    assert entries(ledger)[0].charge.prior == told
+    assert charged_to(ledger)[0].charge.prior == told
     assert search.estimator.prior is prior
 
 
