@@ -1,16 +1,28 @@
 """Settings shared by the tests of scores and searches."""
 
 import pytest
-from tests.tuning.models import NoisyShare
 
 from cli.conftest import new_ledger
+from dplasso import DPLogisticRegression
 from dplasso.tuning import estimates
 
 
-@pytest.fixture(autouse=True)
-def nothing_seen():
-    """Forget what was seen."""
-    NoisyShare.seen.clear()
+@pytest.fixture
+def seen(monkeypatch):
+    """Collect which rows each fit and each score of a private model is shown."""
+    rows = {"fit": [], "score": []}
+
+    def noting(kind, method):
+        def call(self, X, *rest):
+            rows[kind].append(X[:, 0].astype(int).tolist())
+            return method(self, X, *rest)
+
+        return call
+
+    for name, kind in {"fit": "fit", "predict": "score"}.items():
+        real = getattr(DPLogisticRegression, name)
+        monkeypatch.setattr(DPLogisticRegression, name, noting(kind, real))
+    return rows
 
 
 @pytest.fixture

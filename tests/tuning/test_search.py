@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
-from tests.tuning.models import GRID, ROWS, Given, NoisyShare, X, Y, seen, toy
+from tests.tuning.models import ROWS, Given, X, Y, toy
 
 from cli.conftest import charged_to
 from dplasso import (
@@ -32,9 +32,16 @@ from dplasso import (
 )
 from dplasso.ledger import create_ledger
 from estimators.kinds import stored
+from recorded_fits import short_runs
 
 # Chance that a right search fails a test here.
 ALARM = 1e-6
+
+
+@pytest.fixture(autouse=True)
+def few_steps():
+    with short_runs():
+        yield
 
 
 def logistic(**changes):
@@ -52,22 +59,21 @@ def with_tries(monkeypatch, number):
 
 def test_candidates_are_drawn_uniformly_with_replacement(monkeypatch):
     """Pairs of draws that follow each other are as likely as each other, equal ones too."""
-    drawn = []
-
-    class Noting(NoisyShare):
-        def fit(self, X, y):
-            drawn.append(self.bias)
-            return super().fit(X, y)
-
-    with_tries(monkeypatch, 800)
-    grid = {"bias": [0.0, 1.0, 2.0, 3.0]}
-    PrivateSearch(Noting(), grid, tries=3, metric="accuracy", random_state=3).fit(X[:12], Y[:12])
+    drawn, real = [], DPLogisticRegression.fit
+    monkeypatch.setattr(
+        DPLogisticRegression,
+        "fit",
+        lambda self, *some: drawn.append(self.row_norm) or real(self, *some),
+    )
+    with_tries(monkeypatch, 400)
+    norms = [1.0, 2.0, 3.0, 4.0]
+    toy(grid={"row_norm": norms}, random_state=3).fit(X[:12], Y[:12])
     pairs = Counter(zip(drawn[::2], drawn[1::2], strict=True))
-    counts = [pairs[one, other] for one in grid["bias"] for other in grid["bias"]]
+    counts = [pairs[one, other] for one in norms for other in norms]
     assert stats.chisquare(counts).pvalue > ALARM
     # Without replacement equal pairs never come: the test would notice.
-    without = [0 if one == other else 400 / 12 for one in range(4) for other in range(4)]
-    assert stats.chisquare(without, [25.0] * 16).pvalue < ALARM
+    without = [0 if one == other else 200 / 12 for one in range(4) for other in range(4)]
+    assert stats.chisquare(without, [12.5] * 16).pvalue < ALARM
 
 
 # --- What a try may cost -----------------------------------------------------------------------
@@ -113,30 +119,32 @@ def test_the_best_is_the_one_with_the_best_score(monkeypatch):
     with_tries(monkeypatch, 40)
     few = (np.arange(ROWS) < 40).astype(int)
     for metric in ("accuracy", "log_loss"):
-        search = toy(epsilon=30.0, metric=metric).fit(X, few)
-        assert search.best_params_ == {"bias": -2.0}
-        assert (search.predict(X) == 0).all()
-        assert search.predict_proba(X)[0, 1] == pytest.approx(1 / (1 + math.exp(2)))
+        grid = {"class_weight": [[1.0, 0.01], [0.01, 1.0]]}
+        search = toy(epsilon=30.0, metric=metric, grid=grid).fit(X, few)
+        assert search.best_params_ == {"class_weight": [1.0, 0.01]}
+        assert search.predict(X).mean() < 0.2
 
 
 def test_nothing_tells_how_many_tries_there_were(monkeypatch):
     shown = set()
     for number in (1, 2, 60):
         with_tries(monkeypatch, number)
-        search = toy().fit(X, Y)
-        kinds = tuple((name, type(value)) for name, value in vars(search).items())
+        search = logistic(tries=3).fit(X, Y)
+        whole = {name: value for name, value in vars(search).items() if type(value) is int}
+        kinds = *vars(search), *map(type, vars(search).values()), *whole.items()
         shown.add((kinds, tuple(vars(search.best_estimator_)), search.privacy_.to_json()))
     assert len(shown) == 1
 
 
 def test_a_try_that_warns_is_not_heard(monkeypatch):
-    class Loud(NoisyShare):
-        def fit(self, X, y):
-            warnings.warn("a try", UserWarning, stacklevel=1)
-            return super().fit(X, y)
+    def loud(self, *some):
+        warnings.warn("a try", UserWarning, stacklevel=1)
+        return real(self, *some)
 
+    real = DPLogisticRegression.fit
+    monkeypatch.setattr(DPLogisticRegression, "fit", loud)
     with_tries(monkeypatch, 5)
-    PrivateSearch(Loud(), GRID, tries=3, metric="accuracy").fit(X, Y)
+    toy().fit(X, Y)
 
 
 @pytest.mark.parametrize(
@@ -200,18 +208,18 @@ def test_one_charge_for_all_tries(monkeypatch, ledger):
     assert search.best_estimator_.ledger is None
 
 
-def test_a_search_within_a_budget_by_itself_takes_all_of_it(tmp_path):
+def test_a_search_within_a_budget_by_itself_takes_all_of_it(tmp_path, seen):
     whole, small = tmp_path / "whole", tmp_path / "small"
     create_ledger(whole, 1.0, 1e-6)
     create_ledger(small, 0.9, 1e-6)
     toy(ledger=whole).fit(X, Y)
     budget = Ledger(whole).budget()
     assert len(budget.entries) == 1
-    NoisyShare.seen.clear()
+    seen["fit"].clear()
     for search in (toy(epsilon=1e-3, ledger=whole), toy(ledger=small)):
         with pytest.raises(BudgetError, match="cannot pay for this search"):
             search.fit(X, Y)
-    assert NoisyShare.seen == []
+    assert not seen["fit"]
 
 
 @pytest.mark.parametrize(
@@ -270,7 +278,7 @@ def test_data_that_are_wrong_are_refused_before_anything_is_charged(
 
 @pytest.mark.parametrize(
     "estimator",
-    [Given(), make_pipeline(Normalizer(), DPLogisticRegression()), logistic(), [NoisyShare(), 3]],
+    [Given(), make_pipeline(Normalizer(), DPLogisticRegression()), logistic(), [DPLasso(), 3]],
 )
 def test_only_estimators_of_this_package_are_searched(estimator):
     words = r"must be an estimator of dplasso, or a list of them.*the search is the last step"
@@ -308,8 +316,8 @@ class TestAsInScikitLearn:
     def test_the_table_holds_what_was_released(self):
         search = toy().fit(X, Y)
         table = pandas.DataFrame(search.cv_results_)
-        assert table["params"].tolist() == [{"bias": -2.0}, {"bias": 2.0}]
-        assert table["param_bias"].tolist() == [-2.0, 2.0]
+        assert table["params"].tolist() == [{"fit_intercept": True}, {"fit_intercept": False}]
+        assert table["param_fit_intercept"].tolist() == [True, False]
         assert (table["epsilon_of_try"] < 1.0).all()
         (place,) = np.flatnonzero(table["released"])
         assert table["params"][place] == search.best_params_
@@ -330,12 +338,12 @@ class TestAsInScikitLearn:
         assert found.score(X[:, 1:], target) == pytest.approx(-lost, abs=1e-6)
 
     def test_several_estimators(self):
-        estimators = [DPLassoClassifier(), DPLogisticRegression(), NoisyShare()]
+        estimators = [DPLassoClassifier(), DPLogisticRegression(), DPFrankWolfeClassifier(n_iter=9)]
         grids = [{"max_weights": [2, 5]}, {"row_norm": [3.0]}, {}]
         settings = {"tries": 3, "metric": "roc_auc"}
         search = PrivateSearch(estimators, grids, 5.0, **settings).fit(X, Y)
         table = search.cv_results_
-        names = ["DPLassoClassifier"] * 2 + ["DPLogisticRegression", "NoisyShare"]
+        names = ["DPLassoClassifier"] * 2 + ["DPLogisticRegression", "DPFrankWolfeClassifier"]
         assert table["estimator"].tolist() == names
         assert table["param_max_weights"].mask.tolist() == [False, False, True, True]
         assert search.metric_ == "auc"
@@ -365,51 +373,46 @@ class TestAsInScikitLearn:
             PrivateSearch(estimators, grid).fit(X, Y)
 
 
-def test_no_try_is_scored_on_rows_that_it_was_fitted_on(monkeypatch):
+def test_no_try_is_scored_on_rows_that_it_was_fitted_on(monkeypatch, seen):
     with_tries(monkeypatch, 6)
     toy().fit(X, Y)
     # One division for the whole search, or a row would be in both parts of different tries.
-    fitted, scored = seen("fit")[0], seen("score")[0]
-    assert seen("fit") == [fitted] * 6
-    assert seen("score") == [scored] * 6
+    fitted, scored = seen["fit"][0], seen["score"][0]
+    assert seen == {"fit": [fitted] * 6, "score": [scored] * 6}
     assert sorted(fitted + scored) == X[:, 0].tolist()
 
 
-def test_the_division_does_not_look_at_the_data():
+def test_the_division_does_not_look_at_the_data(seen):
     def parts(rows, labels):
-        NoisyShare.seen.clear()
+        seen["fit"].clear()
         toy(random_state=4).fit(rows, labels)
-        return NoisyShare.seen[0][1]
+        return seen["fit"][0]
 
     turned = X.copy()
     turned[:, 1:] *= -1e6
     assert parts(X, Y) == parts(turned, np.roll(Y, 7))
 
 
-def test_rows_are_held_out_independently_of_each_other(monkeypatch):
+def test_rows_are_held_out_independently_of_each_other(monkeypatch, seen):
     """So a record more or less changes no other record's part."""
     with_tries(monkeypatch, 1)
-    held = np.zeros(ROWS)
-    together = 0
     for seed in range(100):
-        NoisyShare.seen.clear()
         toy(random_state=seed, held_out=0.3).fit(X, Y)
-        scored = seen("score")[0]
-        held[scored] += 1
-        together += {0, 1} <= set(scored)
-    assert stats.binomtest(int(held.sum()), 100 * ROWS, 0.3).pvalue > ALARM
-    assert stats.chisquare([*held]).pvalue > ALARM
-    assert stats.binomtest(together, 100, 0.09).pvalue > ALARM
+    sizes = [len(rows) for rows in seen["score"]]
+    assert stats.binomtest(sum(sizes), 100 * ROWS, 0.3).pvalue > ALARM
+    # Rows that know of each other make a number that varies less, or more.
+    squares = 99 * np.var(sizes, ddof=1) / (ROWS * 0.3 * 0.7)
+    assert ALARM < stats.chi2.cdf(squares, 99) < 1 - ALARM
 
 
-def test_all_rows_of_a_person_are_in_one_part():
+def test_all_rows_of_a_person_are_in_one_part(seen):
     people = np.arange(ROWS) // 4
-    search = PrivateSearch(NoisyShare(rows_per_person=2), GRID, tries=3, metric="accuracy")
+    search = toy(estimator=DPLogisticRegression(rows_per_person=2))
     with pytest.raises(ValueError, match="needs groups"):
         search.fit(X, Y)
-    assert NoisyShare.seen == []
+    assert not seen["fit"]
     search.fit(X, Y, groups=people)
-    one, other = (Counter(row // 4 for row in seen(part)[0]) for part in ("fit", "score"))
+    one, other = (Counter(row // 4 for row in seen[part][0]) for part in ("fit", "score"))
     assert not one.keys() & other.keys()
     assert max((one + other).values()) == 2
 
