@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from evidence.matrices import matrix_source
+from sklearn.base import clone
 
 from dplasso import (
     DPFrankWolfeClassifier,
@@ -16,8 +17,8 @@ from dplasso import (
     DPLogisticRegression,
 )
 from dplasso.data.store import write_store
-from fit.cases import four_classes, records
-from recorded_fits import short_runs
+from fit.cases import four_classes
+from phases.cases import PLANS, Case, rows, small
 
 KINDS = {
     "lasso": DPLassoClassifier,
@@ -57,21 +58,6 @@ def few(kind="lasso", n_rows=120):
 
 
 @cache
-def many(kind="lasso"):
-    """Return binary rows of 900 columns of which the first ten make the label or target."""
-    X, y = records()
-    return X, np.where(y == "yes", 45.0, 15.0) if kind in REGRESSIONS else y
-
-
-@cache
-def long(kind="lasso"):
-    """Return rows so long that a LASSO draws its columns, and labels by the first five."""
-    rng = np.random.default_rng(4)
-    X = rng.choice([-1.0, 0.0, 1.0], (300, 450)).astype(np.float32)
-    return sp.csr_array(X), np.where(X[:, :5].sum(axis=1) > 0.0, "yes", "no")
-
-
-@cache
 def four(kind="lasso"):
     """Return rows of 500 columns and labels of four classes."""
     return four_classes()
@@ -89,50 +75,53 @@ def strong(kind="logistic"):
     return sp.csr_array(X), y
 
 
-KEPT = {"epsilon": 20.0, "max_weights": 12}
-WEIGHTED = {"epsilon": 20.0, "n_iter": 12, "class_weight": (1.0, 2.0, 3.0, 0.5)}
-# Every sort of model: its estimator, its options and its data.
+# Every sort of model: plans of columns without a schema, and without what the parameters of a file
+# leave out.
 SORTS = {
-    "lasso, all columns": ("lasso", {}, few),
-    "lasso, drawn": ("lasso", {"epsilon": 50.0, "max_weights": 5}, long),
-    "lasso, kept": ("lasso", KEPT, many),
-    "lasso, not private": ("lasso", {"epsilon": inf, "max_weights": 4}, few),
-    "lasso, four classes": ("lasso", KEPT, four),
-    "lasso of numbers": ("lasso of numbers", KEPT, many),
-    "vertices": ("frank-wolfe", {"n_iter": 40, "feature_bound": 0.5}, few),
-    "vertices, not private": ("frank-wolfe", {"epsilon": inf, "n_iter": 40}, few),
-    "vertices, four classes": ("frank-wolfe", WEIGHTED, four),
-    "logistic": ("logistic", {}, few),
-    "short list": ("logistic", {"epsilon": 20.0, "max_weights": 4}, few),
-    "rows as they are": ("logistic", {"row_norm": 2.0, "fit_intercept": False}, few),
-    "logistic, not private": ("logistic", {"epsilon": inf}, few),
-    "scaled": ("logistic", {"epsilon": 60.0}, strong),
-    "scaled, short list": ("logistic", {"epsilon": 60.0, "max_weights": 4}, strong),
-    "scaled, refitted": ("lasso", {"epsilon": 60.0, "max_weights": 20}, strong),
-    "scaled, linear": ("linear", {"epsilon": 60.0}, strong),
-    "logistic, four classes": ("logistic", {"epsilon": 5.0}, four),
-    "balanced, four classes": ("logistic", {"class_weight": "balanced"}, four),
-    "short list, four classes": ("logistic", {"max_weights": 3}, four),
-    "intervals": ("logistic", {"infer": "all", "row_norm": 2.0}, few),
-    "linear": ("linear", {}, few),
-    "linear, intervals": ("linear", {"infer": "all", "row_norm": 2.0}, few),
-    "linear, short list": ("linear", {"epsilon": 20.0, "max_weights": 4}, few),
+    name: case
+    for name, case in PLANS.items()
+    if not (case.schema or case.scaled or any(one in name for one in ("prior", "public", "named")))
+}
+SORTS |= {
+    "lasso, not private": Case(DPLassoClassifier(inf, max_weights=4)),
+    "frank-wolfe, not private": Case(DPFrankWolfeClassifier(inf, n_iter=40)),
+    "frank-wolfe, class weights": Case(
+        DPFrankWolfeClassifier(20.0, n_iter=12, class_weight=(1.0, 2.0, 0.5)), 3
+    ),
+    "logistic, scaled": Case(DPLogisticRegression(60.0), scaled=True),
+    "short list, scaled": Case(DPLogisticRegression(60.0, max_weights=4), scaled=True),
+    "lasso, scaled": Case(DPLassoClassifier(60.0, max_weights=20), scaled=True),
+    "linear, scaled": Case(DPLinearRegression(60.0, target_bounds=BOUNDS), "numbers", scaled=True),
+    "logistic, not private": Case(DPLogisticRegression(inf)),
+    "labels": Case(DPLogisticRegression(50.0), "labels"),
+    "rows as they are": Case(DPLogisticRegression(row_norm=2.0, fit_intercept=False)),
 }
 each_sort = pytest.mark.parametrize("sort", SORTS)
 
 
 def sort_of(sort, **options):
-    """Return an estimator of a sort, with a seed, and its data."""
-    kind, own, data = SORTS[sort]
-    return make(kind, **{"random_state": 7} | own | options), *data(kind)
+    """Return an estimator of a sort, with a seed, and its data; a row and a column are empty."""
+    case = SORTS[sort]
+    if case.scaled:
+        X, y = strong("linear" if case.targets == "numbers" else "logistic")
+    else:
+        X, y = rows(case)
+        X[3], X[:, 5] = 0.0, 0.0
+    model = clone(case.estimator).set_params(random_state=7, **options)
+    return model, sp.csr_array(X.astype(np.float32)), y
+
+
+def fit_of(sort, *data, **options):
+    """Return a fitted model of a sort, of few steps, on other data if these are given."""
+    model, X, y = sort_of(sort, **options)
+    with small(SORTS[sort]):
+        return model.fit(*(data or (X, y)))
 
 
 @cache
 def fitted(sort):
-    """Return a fitted model of a sort, of few steps, for tests that only look at it."""
-    model, X, y = sort_of(sort)
-    with short_runs():
-        return model.fit(X, y)
+    """Return a fitted model of a sort, for tests that only look at it."""
+    return fit_of(sort)
 
 
 def numbers(model):
