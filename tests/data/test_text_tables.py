@@ -247,20 +247,49 @@ def test_no_record_says_how_a_file_without_a_header_is_written(written):
     with pytest.raises(DataError, match="no column 'column_3'"):
         rows_of(path, ["column_3"], asked)
     assert rows_of(path, "nst", Dialect(";", columns="n,s,t")) == 2
-    # Nor in what characters, but for a mark in front of all.
+    # Nor in what characters.
     asked, words = Dialect(columns="word,label"), Categories("word", ("文", "b"))
     assert read(written("文,1\nb,2\n"), words, dialect=asked)[0][:, :2].tolist() == [[1, 0], [0, 1]]
     utf_16 = written("文,1\n", encoding="utf-16")
-    assert read(utf_16, words, dialect=asked)[0][:, :2].tolist() == [[1, 0]]
-    with pytest.raises(DataError, match="line 1: this is not UTF-8 text"):
-        read(written("é,1\nb,2\n", encoding="cp1252"), words, dialect=asked)
+    marked = Dialect(columns="word,label", encoding="utf-16")
+    assert read(utf_16, words, dialect=marked)[0][:, :2].tolist() == [[1, 0]]
+    for path in (utf_16, written("é,1\nb,2\n", "e.csv", "cp1252")):
+        with pytest.raises(DataError, match="line 1: this is not UTF-8 text"):
+            read(path, words, dialect=asked)
+    # A record may look like the note of Excel.
+    noted = written('sep=;\n"1,5"\n')
+    assert rows_of(noted, ["pay"], Dialect(columns="pay")) == 2
+    assert entries(noted, "pay", ("sep=;", "1,5"), Dialect(columns="pay"))[0] == ["sep=;", "1,5"]
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "end", "record"),
+    [
+        ("t.csv", "word,label\n", "\n", "{},1"),
+        ("t.csv", "word,label\r", "\r", "{},1"),
+        ("t.csv", "word,label\r", "\n", "{},1"),
+        ("t.jsonl", "", "\n", '{{"word": "{}", "label": 1}}'),
+    ],
+    ids=["LF", "CR", "CR after the header", "JSON lines"],
+)
+def test_no_record_says_how_others_are_read(written, name, header, end, record):
+    words = Categories("word", ("Köln", "Bonn"))
+    others = [record.format("Köln"), record.format("Bonn")]
+    for one in ("Rom", "a;b;c;d;e|f|g|h|i"):
+        X, _ = read(written(header + end.join([record.format(one), *others]), name), words)
+        assert X[1:, :2].tolist() == [[1, 0], [0, 1]]
+    path = written("", name)
+    strange = record.format("Ré").encode("cp1252")
+    path.write_bytes(end.encode().join([header.encode() + strange, *map(str.encode, others)]))
+    with pytest.raises(DataError, match=f"line {1 + bool(header)}: this is not UTF-8 text; set"):
+        read(path, words)
 
 
 def test_the_note_of_excel_is_no_header(written):
     bins = Bins("pay", (2.0,), "ignore")
-    for header, dialect in (("label;pay\n", None), ("", Dialect(columns="label,pay"))):
-        path = written(f"sep=;\n{header}71;1,5\n34;2,5\n")
-        X, y = read(path, bins, dialect=dialect)
+    for end, encoding in (("\n", "utf-8"), ("\r", "utf-8"), ("\n", "utf-16")):
+        path = written("sep=;\nlabel;pay\n71;1,5\n34;2,5\n".replace("\n", end), "t.csv", encoding)
+        X, y = read(path, bins)
         assert (X.tolist(), y) == ([[1, 0], [0, 1]], [71, 34])
 
 

@@ -1,11 +1,12 @@
 """Read tables as row blocks: the dialect of text tables, and batches of named columns.
 
 The dialect is detected from the header, which is not a record, and from a byte-order mark. So no
-record affects how another is read.
+record affects how another is read. Without a header, and in JSON lines, it has fixed defaults.
 """
 
 import codecs
 import csv
+import io
 import re
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -115,22 +116,28 @@ def check_goes(path: Path, dialect: Dialect | None, *, text: bool) -> None:
 
 
 def sniffed(path: Path, asked: Dialect | None) -> Dialect:
-    """Return the dialect of a text table: as `asked`, otherwise detected from the header."""
+    """Return the dialect of a text table: as `asked`, otherwise detected from the header.
+
+    Without a header, all that was not asked for has a fixed default: the first line is a record.
+    """
     asked = asked or Dialect()
     check_goes(path, asked, text=True)
     with closing(line_blocks(path, _HEADER_BYTES)) as blocks:
-        line, _, rest = next(blocks, (b"", 0))[0].partition(b"\n")
-    # In a file without a header, the first line is a record, so only its byte-order mark counts.
-    marked = asked.has_header or line.startswith(_UTF_16)
-    encoding = asked.encoding or (_encoding(line) if marked else "utf-8")
+        start = next(blocks, (b"", 0))[0]
+    marked = "utf-16" if start.startswith(_UTF_16) else "utf-8"
     if (usual := DELIMITERS.get(plain_suffix(path))) is None:
-        return Dialect(encoding=encoding)
-    note = SEPARATOR_NOTE.fullmatch(line.decode(encoding, "replace"))
-    if note and asked.has_header:
-        line = rest.partition(b"\n")[0]
-        encoding = asked.encoding or _encoding(line)
-    header = line.decode(encoding, "replace").strip("\r\n\ufeff") if asked.has_header else ""
-    delimiter = asked.delimiter or (note[1] if note else None)
+        return Dialect(encoding=asked.encoding or marked)
+    encoding, note, header = asked.encoding or "utf-8", "", ""
+    if asked.has_header:
+        encoding = asked.encoding or marked
+        note, header = _note_and_header(start, encoding)
+        valid = start.startswith((note + header).encode())
+        if asked.encoding is None and encoding == "utf-8" and not valid:
+            encoding = "cp1252"
+            note, header = _note_and_header(start, encoding)
+    delimiter = asked.delimiter
+    if delimiter is None and (declared := SEPARATOR_NOTE.fullmatch(note)):
+        delimiter = declared[1]
     if delimiter is None:
         bare = re.sub('"[^"]*"', "", header)
         places = {sign: bare.count(sign) for sign in (usual, *_SHOWN) if sign != " "}
@@ -140,14 +147,11 @@ def sniffed(path: Path, asked: Dialect | None) -> Dialect:
     return Dialect(delimiter, decimal, encoding, asked.header, asked.columns)
 
 
-def _encoding(line: bytes) -> str:
-    if line.startswith(_UTF_16):
-        return "utf-16"
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return "cp1252"
-    return "utf-8"
+def _note_and_header(start: bytes, encoding: str) -> tuple[str, str]:
+    """Return the line that declares the delimiter, or "", and the header, which ends as for csv."""
+    lines = io.StringIO(start.decode(encoding, "replace"), newline="")
+    first = lines.readline()
+    return (first, lines.readline()) if SEPARATOR_NOTE.fullmatch(first) else ("", first)
 
 
 def said(path: Path, asked: Dialect | None) -> str | None:

@@ -31,6 +31,7 @@ LONGEST_FIELD = 16 << 20
 # Bytes in memory per character of text, including n-grams and hashes; measured on English reviews.
 _BYTES_PER_CHARACTER = 32
 _MOST_CHARACTERS = 4 << 20
+_LINE_END = re.compile(rb"\r\n?|\n")
 # Limits on the records and fields that are searched for values of the first line.
 _RECORDS_LOOKED_AT, _FIELDS_LOOKED_AT = 1_000, 100_000
 
@@ -117,7 +118,7 @@ class _Lines:
             except UnicodeError as error:
                 # Only the Unicode codecs give the position of an error.
                 start = getattr(error, "start", 0)
-                number = self.number + block.count(b"\n", 0, start) + 1
+                number = self.number + len(_LINE_END.findall(block[:start])) + 1
                 encoding = str(self.dialect.encoding).upper()
                 raise DataError(
                     f"{self.path}, line {number}: this is not {encoding} text; set the encoding "
@@ -131,7 +132,7 @@ class _Lines:
             for line in lines:
                 self.number += 1
                 self.characters += len(line)
-                noted = self.number == 1 and self.dialect.delimiter
+                noted = self.number == 1 and self.dialect.delimiter and self.dialect.has_header
                 if not (noted and SEPARATOR_NOTE.fullmatch(line)):
                     yield line
 
