@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 import dplasso
 from cli.conftest import done, found, said
@@ -70,17 +69,10 @@ def test_the_whole_job_on_the_real_data(tmp_path, monkeypatch):
     best = max(report[name]["auc"] for name in ("lasso", "logistic"))
     assert report["plain"]["auc"] > best - 0.003
     assert report["majority_accuracy"] == np.mean(load("test").y[::4] < 0)
-    for name in ("lasso", "logistic"):
-        assert report["privacy"][name]["is_private"] is True
-        assert 7.98 < report["privacy"][name]["epsilon"] <= 8
-
-    assert sorted(path.name for path in directory.iterdir()) == [
-        *("lasso.npz", "logistic.npz"),
-    ]
+    assert sorted(path.name for path in directory.iterdir()) == ["lasso.npz", "logistic.npz"]
     for name in ("lasso", "logistic"):
         model = dplasso.load(directory / f"{name}.npz")
         for feature in report["heaviest"][name]:
             assert model.coef_[0, feature["column"]] == feature["weight"]
-            assert feature["name"]
-            assert feature["z"] == pytest.approx(feature["weight"] / feature["standard_error"])
+        assert model.privacy_.is_private
         assert model.privacy_.to_dict() == report["privacy"][name]

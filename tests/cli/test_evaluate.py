@@ -82,13 +82,3 @@ def test_a_private_score_tells_nothing_else_and_is_charged(model, held_out, tmp_
     assert "of the budget" in told
     (entry,) = charged_to(ledger)
     assert entry.charge.purpose == "a check"
-
-
-def test_a_private_score_of_a_regression(tmp_path):
-    rows, model = tmp_path / "r.svm", tmp_path / "m.npz"
-    rows.write_text("".join(f"{j % 7}.5 {1 + j % 9}:1 20:1\n" for j in range(300)))
-    given = ("--method", "linear", "--target-bounds", "0,10")
-    done("fit", rows, "--epsilon", 5, *given, "--model", model)
-    score = ("evaluate", model, rows, "--epsilon", 1)
-    assert "mae " in said(*score)
-    refused(run_command(*score, "--metric", "auc"), "but this model predicts numbers: use mae")

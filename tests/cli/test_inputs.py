@@ -1,11 +1,8 @@
 """Every way to give rows: files, patterns, stores and people; and what is predicted."""
 
 import json
-import sys
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
@@ -129,6 +126,7 @@ def test_json_of_a_conversion(train, tmp_path):
     assert info.pop("verified") is False
     assert "column" in report.pop("public")
     assert info == report
+    assert sum(count for _, count in info["labels"]) == 800
 
 
 def test_info_of_a_store(train, tmp_path):
@@ -148,15 +146,3 @@ def test_info_of_a_store(train, tmp_path):
     (tmp_path / "schema.json").write_text(json.dumps({"label": "y", "parts": [city]}))
     done("convert", tmp_path / "t.csv", tmp_path / "t", "--schema", tmp_path / "schema.json")
     assert "schema city: categories(categories=['Rom']" in said("data", "info", tmp_path / "t")
-
-
-def test_without_pyarrow(tmp_path, monkeypatch):
-    table, schema = tmp_path / "t.parquet", tmp_path / "schema.json"
-    pq.write_table(pa.table({"age": [1, 2], "y": [0, 1]}), table)
-    part = {"kind": "bins", "column": "age", "edges": [1.5]}
-    schema.write_text(json.dumps({"label": "y", "parts": [part]}))
-    for name in ("text_tables", "arrow_tables", "table_batches"):
-        monkeypatch.delitem(sys.modules, f"dplasso.data.{name}", raising=False)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    lacking = run_command("convert", table, "--schema", schema, tmp_path / "out.store")
-    refused(lacking, "pip install 'dplasso[arrow]'")

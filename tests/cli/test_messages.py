@@ -258,15 +258,6 @@ def test_archives(model, tmp_path, case):
     none_quotes(data, model, "--classes", "0,1", refused_by=("fit",))
 
 
-@pytest.mark.parametrize("before", ["", "a header that is too long"])
-def test_files_of_labels(tmp_path, before):
-    data, beside = tmp_path / "data.npz", tmp_path / "labels.npy"
-    sp.save_npz(data, sp.csr_array(np.eye(2)))
-    head = b"\x93NUMPY\x01\x00\x40\x00" if before else b""
-    beside.write_bytes(head + f"{WORD} ".encode() * 9)
-    quotes_nothing(done("fit", data, "--epsilon", "1", "--labels", beside, code=1).output)
-
-
 def test_stores(model, tmp_path):
     lines = "".join(f"{label} 1:{NUMBER % 97} 2:2\n" for label in (WORD, "neg", WORD, "neg"))
     (tmp_path / "rows.jsonl").write_text(

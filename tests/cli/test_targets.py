@@ -93,6 +93,9 @@ def test_numbers(rows, tmp_path, method):
     shown = said("evaluate", path, test)
     assert "R^2" in shown
     assert "mean absolute error" in shown
+    score = ("evaluate", path, test, "--epsilon", 1)
+    assert "mae " in said(*score)
+    refused(run_command(*score, "--metric", "auc"), "but this model predicts numbers: use mae")
     predicted = np.array(said("predict", path, test).split(), dtype=float)
     model = dplasso.load(path)
     assert type(model) is (dplasso.DPLasso if method == "lasso" else dplasso.DPLinearRegression)

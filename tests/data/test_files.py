@@ -58,7 +58,6 @@ def test_names_and_patterns(some_files, paths, expected):
         ("/dev/null", r"/dev/null is not a file but a pipe or device"),
         ("none-*.svm", r"none-\*\.svm: no file matches this pattern"),
         ([], "no data file was passed"),
-        (["part-1.svm", "./part-1.svm"], "part-1.svm: the file is named twice"),
     ],
 )
 def test_no_file_and_a_file_twice(some_files, paths, problem):

@@ -86,16 +86,6 @@ def test_small_budgets_take_fewer_levels(table, epsilon, size, tmp_path):
     np.testing.assert_array_equal(again, model.decision_function(encoded(X)))
 
 
-def test_a_fit_with_some_levels_is_that_of_a_schema_with_as_many(table):
-    X, y = table
-    options = {"epsilon": 1.0, "classes": ["no", "yes"], "random_state": 0}
-    some = DPLogisticRegression(**options).fit(encoded(X), y)
-    own = DPLogisticRegression(**options).fit(encoded(X, (4, 16)), y)
-    np.testing.assert_allclose(
-        some.decision_function(encoded(X)), own.decision_function(encoded(X, (4, 16))), rtol=1e-12
-    )
-
-
 @pytest.mark.parametrize(
     "model",
     [

@@ -200,13 +200,6 @@ def inferred(names, one_hot, infer="all"):
     return model.fit(X, y).inference_
 
 
-def test_the_name_of_a_variable_stands_for_its_bins_and_its_missing_values():
-    ages = ["age", "age=3", "age<60", "60<=age<70", "age>=70", "age (missing)", "age (unknown)"]
-    others = ["ages=3", "job=age", "age squared"]
-    assert [*inferred(ages + others, [], ["age"]).names] == ages
-    assert [*inferred(ages + others, [], "60<=age<70").names] == ["60<=age<70"]
-
-
 def test_a_schema_tells_them_of_its_parts():
     parts = [
         {"kind": "number", "column": "dose", "bound": 2.0},

@@ -119,13 +119,6 @@ class TestNumbers:
             gather_table(path, Schema([part], "y"))
 
 
-def test_mixed_json(tmp_path):
-    path = tmp_path / "t.jsonl"
-    path.write_text('{"a": 1, "y": 0}\n{"a": "x", "y": 1}\n')
-    with pytest.raises(DataError, match=r"t\.jsonl, column 'a': the values are of different types"):
-        gather_table(path, Schema([Hashed("a", 8)], "y"))
-
-
 @pytest.mark.parametrize(
     "values",
     [

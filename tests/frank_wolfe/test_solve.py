@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from evidence.solving import solve
-from sklearn import __version__ as sklearn_version
-from sklearn.linear_model import LogisticRegression
 
-from dplasso.frank_wolfe.transcript import weights
 from dplasso.frank_wolfe.vertex_run import OPERATIONS_PER_GRADIENT
 from dplasso.privacy.exponential_mechanism import SelectionRule
 from dplasso.privacy.randomness import random_stream
@@ -24,31 +21,6 @@ def test_no_entries_at_all():
     assert run(problem).transcript().vertex.tolist() == [3] * 5
     problem = build(sp.csr_array((4, 3)), [0, 1, 1, 1], 5, intercept=False)
     assert run(problem).transcript().vertex.tolist() == [0] * 5
-
-
-def test_without_privacy_the_optimum_is_that_of_scikit_learn(adult):
-    X, y = adult[0].astype(np.float64), adult[1]
-    recent = tuple(map(int, sklearn_version.split(".")[:2])) >= (1, 8)
-    l1 = {"l1_ratio": 1.0} if recent else {"penalty": "l1"}
-    options = {"solver": "liblinear", "fit_intercept": False, "tol": 1e-8, "max_iter": 2000}
-    theirs = LogisticRegression(C=0.02, **options, **l1).fit(X, y).coef_.ravel()
-    radius = np.abs(theirs).sum()
-    assert radius > 1.0
-
-    def mean_loss(w):
-        margins = X @ w
-        return np.mean(np.logaddexp(0.0, margins) - y * margins)
-
-    def solution(radius, n_steps):
-        problem = build(X, y, n_steps, radius=radius, intercept=False)
-        coordinates, values = weights(run(problem, drift_tol=0.0).transcript(), radius)
-        w = np.zeros(X.shape[1])
-        w[coordinates] = values
-        return w
-
-    assert mean_loss(solution(radius, 2000)) == pytest.approx(mean_loss(theirs), rel=1e-3)
-    # A loss that only the constrained optimum has: half the radius is far worse.
-    assert mean_loss(solution(0.5 * radius, 500)) > 1.02 * mean_loss(theirs)
 
 
 # Six nats to a record's share: draws that the gradients decide, yet not all the same.

@@ -37,25 +37,18 @@ def agrees(result, expected):
     )
 
 
+@pytest.mark.parametrize("values", ["mixed", "twos"])
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("n_threads", [1, 3])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_equals_scipy(shape, n_threads, index):
+def test_equals_scipy(shape, n_threads, index, values):
     matrix = random_matrix(*shape, index)
+    matrix.data = matrix.data if values == "mixed" else np.full_like(matrix.data, 2.0)
     rows, _ = compress(matrix)
     rows = rows._replace(indices=rows.indices.astype(index))
-    assert agrees(transpose(rows, shape[1], n_threads), matrix.tocsc())
-
-
-@pytest.mark.parametrize("n_threads", [1, 3])
-def test_a_constant_matrix_needs_no_values(n_threads):
-    matrix = random_matrix(200, 70_000, 5_000, np.int32)
-    matrix.data[:] = 2.0
-    rows, _ = compress(matrix)
-    result = transpose(rows, 70_000, n_threads)
-    assert result.values.size == 0
-    assert result.constant == 2.0
-    assert agrees(result, matrix.tocsc())
+    columns = transpose(rows, shape[1], n_threads)
+    assert (columns.values.size, columns.constant) == (rows.values.size, rows.constant)
+    assert agrees(columns, matrix.tocsc())
 
 
 def entries(laid, r, b):
@@ -122,17 +115,6 @@ def test_chunks_of_few_entries_in_arrays_made_elsewhere_are_no_other_tiles(monke
         assert most <= 130 if entries_at_once == 100 else laid.row_edges.size == 3
         for one, other in zip(laid, expected, strict=True):
             np.testing.assert_array_equal(one, other)
-
-
-def test_rows_and_columns_may_be_empty():
-    with thread_pool(2) as threads:
-        for shape in ((3, 4), (1, 40_000), (5, 1)):
-            laid = lay_tiles(
-                by_rows(sp.csr_array(shape, dtype=np.float64), 1), shape[1], 1, threads
-            )
-            assert not laid.places.size
-            assert laid.row_edges[-1] == shape[0]
-            assert laid.n_blocks == -(-shape[1] // laid.width)
 
 
 def test_chunks_of_long_rows_are_divided(monkeypatch):

@@ -91,11 +91,6 @@ def test_weights_of_mixed_rows_are_those_of_the_columns(geometry):
     np.testing.assert_allclose(draws[:, :, 0].std(axis=0), spread, rtol=0.06)
 
 
-def test_its_leading_directions_are_the_subjects(geometry):
-    assert geometry.n_directions <= D
-    assert geometry.energies[:2].min() > 2.0 * geometry.energies[2:].max()
-
-
 def test_it_is_the_same_for_the_same_rows_and_in_a_file(geometry, tmp_path):
     assert Geometry.learn(topics(300)).digest == geometry.digest
     assert Geometry.learn(topics(300).toarray()).digest == geometry.digest

@@ -176,12 +176,6 @@ class TestClassesFromTheData:
             wording._said.clear()
             assert len(self.warned(work)) == 1
 
-    @pytest.mark.filterwarnings("error")
-    def test_a_filter_that_makes_errors_of_warnings_stops_every_fit(self):
-        for _ in range(2):
-            with pytest.raises(PrivacyLeakWarning):
-                DPLogisticRegression().fit(X, Y)
-
 
 def test_whether_a_fit_warns_follows_from_the_released_count(monkeypatch):
     """Of 2,000 records it does; where the count says 900 it does not."""

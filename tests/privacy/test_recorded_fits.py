@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 import isolated_rows
 import recorded_fits
 from dplasso import DPLogisticRegression
-from dplasso.fit import records
 from dplasso.gradient_descent import calibration, noisy_descent
 from dplasso.phases import count, phase
 from dplasso.privacy.release import release
-from isolated_records import Choices
 from recorded_fits import CASES, RELATIONS, SCALED, SCALED_ROWS, Records, compare_pair, draw_pair
 from recorder import compare
 
@@ -114,22 +112,3 @@ def test_a_record_that_must_not_count_changes_nothing(kind, capsys):
 
 def test_nor_what_vertices_are_drawn_from():
     assert interpreted(isolated_rows.__file__, "5", "draws", "8")["failed"] == 0
-
-
-def test_a_weight_that_depends_on_the_others_is_caught_and_made_simpler(monkeypatch):
-    """By a millionth of what noise is made for: nothing else would notice."""
-    plain = records.targets_of
-
-    def relative(labels, weights=None, within=None):
-        if weights is not None:
-            weights = np.clip(weights * (1.0 + 2.0**-20 * np.mean(weights)), 0.0, 1.0)
-        return plain(labels, weights, within)
-
-    monkeypatch.setattr(records, "targets_of", relative)
-    kinds, nothing = ("gradients",), isolated_rows.Found()
-    trials = map(Choices, range(TRIALS["gradients"]))
-    caught = next(trial for trial in trials if isolated_rows.compare(trial, kinds, nothing))
-    least = isolated_rows.simpler(caught, kinds)
-    assert least.free is not None
-    assert len(least.free) < len(caught.made) / 2
-    assert "moved by" in isolated_rows.compare(least, kinds, nothing)[0]

@@ -113,20 +113,6 @@ def test_statistics_are_made_of_shares_alone(name):
     assert not stray(sources()[name])
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "total += np.int64(scaled[i] * np.float64(values[p]))",
-        "totals[0] += int(np.rint(q))",
-        "whole = np.floor(loss * UNIT).astype(np.int64)",
-        "n = (weights * 2.0**28).astype('i8')",
-        "total += np.int64(pull)",
-    ],
-)
-def test_a_conversion_beside_the_door_is_found(line):
-    assert stray(line)
-
-
 def test_shares_are_narrower_where_there_may_be_more_records():
     """By a number that is public or was counted privately: never by the records themselves."""
     assert share_bits(None) == share_bits(1) == share_bits(2.0**30) == 32

@@ -156,12 +156,10 @@ def test_missing_and_unknown_entries_are_named():
 
 WRONG_KINDS = {
     "is_private": [1, "true"],
-    "many_labels": [1],
     "epsilon": [-1.0, math.nan, "1", None, True],
     "mu": [-1.0, None],
     "delta": [0.0, 1.0],
     "steps": [0, 1.0, True],
-    "rows_per_person": [0, 1.5],
     "n_classes": [-1, 2.0],
     "neighbors": ["both", None],
     "mechanism": ["laplace", ["exponential"]],
@@ -170,7 +168,6 @@ WRONG_KINDS = {
     "records": ["many"],
     "about": ["page"],
     "prior": [None],
-    "accountant": [None],
     "reasons": ["because", [1]],
     "target_bounds": [[1.0, 0.0], [0.0], "0 to 1", [0.0, math.inf]],
     "epsilon_by_rows": [[1.0], {"2": -1.0}],

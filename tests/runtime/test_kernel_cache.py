@@ -75,8 +75,6 @@ def change_time_only(path):
     [
         lambda path: path.write_text("x = 22\n"),
         change_time_only,
-        lambda path: path.with_name("other.py").write_text(""),
-        lambda path: path.unlink(),
         lambda path: path.rename(path.with_name("renamed.py")),
     ],
 )

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.conftest import found as info
 from data.row_blocks import write_npz
 from data.store.reference import assert_holds, block_source, edit_header, random_matrix
 from dplasso import DataError, StoreError, open_store
@@ -129,18 +128,6 @@ def test_what_a_store_may_be_used_for(tmp_path):
     with pytest.raises(TypeError, match="tocsr"):
         np.asarray(store.X)
     assert (store.X.shape, store.X.nnz, store.X.ndim) == (X.shape, X.nnz, 2)
-
-
-def test_origin_and_description(tmp_path):
-    X = random_matrix(10, 20, 0.2)
-    origin = {"kind": "hash", "bits": 20, "ngrams": [1, 2]}
-    source = block_source(X, labels_of(X), name="mine.svm")
-    store = write_store(source, tmp_path / "s", origin=origin)
-    found = info("data", "info", store.path)
-    assert (found["origin"], found["columns_declared"]) == (origin, True)
-    assert found["source"] == "mine.svm"
-    assert np.array_equal(store.column_counts(), np.diff(sp.csc_array(X).indptr))
-    assert sorted(found["labels"]) == [[-1.0, 5], [1.0, 5]]
 
 
 @pytest.mark.parametrize("n_features", [None, 50])

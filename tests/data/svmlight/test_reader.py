@@ -1,11 +1,9 @@
 """Svmlight text, read as the slow reference reads it, or refused at the same line."""
 
-import random
 from decimal import Decimal, getcontext
 
 import numpy as np
 import pytest
-from evidence.assurance.fuzz_mutations import corrupt_text
 from evidence.reference import svmlight as reference
 from evidence.svmlight import read_svmlight
 from hypothesis import example, given, settings
@@ -227,36 +225,6 @@ def test_every_class_of_line(write, line):
     for text in (line + TAIL, line * 2 + TAIL, b"1 2:1\n\n" + line):
         for zero_based in (False, True):
             check_like_reference(write, text, zero_based=zero_based)
-
-
-options = st.fixed_dictionaries(
-    {"block_bytes": st.sampled_from([1, 9, 150, 1 << 20]), "n_threads": st.integers(1, 3)},
-    optional={
-        "zero_based": st.booleans(),
-        "n_features": st.sampled_from([8, 30, 2**31, 2**40]),
-    },
-)
-
-
-# Good lines mostly, so that the mutation and not the corpus decides; and bytes of no kind at all.
-lines = st.one_of(
-    st.sampled_from(LINES).map(lambda line: [line, *LINES[:6]]),
-    st.lists(st.sampled_from(LINES), min_size=1, max_size=5),
-    st.binary(max_size=60).map(lambda noise: [noise]),
-)
-
-
-@given(
-    lines=lines,
-    chance=st.integers(0, 2**64),
-    tail=st.sampled_from([TAIL, b""]),
-    options=options,
-)
-# `make assurance` tries thousands of these.
-@settings(max_examples=100, deadline=None)
-def test_mutated_lines(write, lines, chance, tail, options):
-    text = corrupt_text(b"\n".join(lines), random.Random(chance))
-    check_like_reference(write, text + tail, **options)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from evidence.cells import run_cells
-from evidence.report import csv_text, picture, write_item
+from evidence.report import csv_text
 
 from evidence.paper import figures, table2, table4
 
@@ -39,14 +39,3 @@ def test_golden(name, settings, results):
 @pytest.mark.parametrize("table", [table2, table4])
 def test_golden_tables(table, settings, tmp_path):
     assert_like_golden(table.present(settings, run_cells(table.cells(settings), tmp_path)))
-
-
-def test_pictures_are_the_same_for_the_same_numbers(settings, results, tmp_path):
-    for name in ("figure1", "figure3"):
-        item = getattr(figures, name)(settings, results)
-        assert picture(item, "svg") == picture(item, "svg")
-        files = write_item(item, tmp_path)
-        assert set(files) == {"csv", "png", "svg", "md"}
-        assert files["png"].read_bytes().startswith(b"\x89PNG")
-        assert f"![{item.title}]({name}.png)" in files["md"].read_text()
-    assert len(list(tmp_path.iterdir())) == 8
