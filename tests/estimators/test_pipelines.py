@@ -41,6 +41,7 @@ from dplasso import (
     PublicEncoder,
 )
 from dplasso.estimators import record_wise as declarations
+from dplasso.estimators.load import FittedAnew
 from dplasso.estimators.record_wise import rows_of
 from dplasso.model import read_model, write_model
 from dplasso.report.page import report_section
@@ -202,6 +203,27 @@ class TestRefused:
     def test_numbers_that_are_hashed_are_refused(self, kind):
         with pytest.raises(ValueError, match='that other records change: set input_type="string"'):
             weights_behind(FeatureUnion([("hashed", FeatureHasher(16, input_type=kind))]))
+
+    @pytest.mark.parametrize("wrong", [0.3, 1])
+    def test_rows_that_all_records_make_sparse_or_dense_are_refused(self, wrong):
+        """The last step may be so, because a model takes both alike."""
+        several, one = (
+            make_pipeline(Binarizer(), OneHotEncoder(categories=[names])) for names in ("AB", "A")
+        )
+        for encoder, threshold, right in (
+            (several, 0, True),
+            (several, 1, True),
+            (one, 0, True),
+            (one if wrong == 1 else several, wrong, False),
+        ):
+            columns = make_column_transformer((encoder, ["a"]), sparse_threshold=threshold)
+            weights_behind(columns)
+            for step in (columns, make_pipeline(columns), FittedAnew(columns)):
+                if right:
+                    weights_behind(step, Normalizer())
+                    continue
+                with pytest.raises(ValueError, match="by the density of all records"):
+                    weights_behind(step, Normalizer())
 
     def test_a_namesake_is_not_the_step(self):
         class Binarizer(Halved):
@@ -402,3 +424,25 @@ def test_an_unsorted_row_changes_no_other(kind):
     expected = np.zeros((30, 9))
     np.add.at(expected, (np.repeat(np.arange(30), 50), columns.ravel()), entries.ravel())
     assert found[0][:, :9].tobytes() == (expected[:-1] / 2.0).tobytes()
+
+
+@pytest.mark.parametrize("steps", [(0, Normalizer()), (1, Normalizer()), (0.3,)], ids=str)
+def test_the_density_of_all_records_changes_no_other(steps, tmp_path):
+    """With the last record, fewer than three of ten entries are not 0."""
+    threshold, *others = steps
+    wards = [f"w{k}" for k in range(29)]
+    numbers = RNG.uniform(0.1, 9.0, (200, 11))
+    people = pd.DataFrame(numbers, columns=list("abcdefghijk")).assign(ward="w3")
+    more = pd.concat([people, people[:1].assign(ward="other")], ignore_index=True)
+    columns = make_column_transformer(
+        (OneHotEncoder(categories=[wards], handle_unknown="ignore"), ["ward"]),
+        remainder="passthrough",
+        sparse_threshold=threshold,
+    )
+    pipeline = make_pipeline(columns, *others, model()).fit(people, numbers[:, 0] > 5)
+    dplasso.save(pipeline, tmp_path / "m.npz")
+    read = dplasso.load(tmp_path / "m.npz")
+    assert sp.issparse(read[0].transform(people)) == (threshold == 1)
+    assert sp.issparse(read[0].transform(more)) == (threshold > 0)
+    found = [read.predict_proba(rows)[:200] for rows in (people, more)]
+    assert found[0].tobytes() == found[1].tobytes()

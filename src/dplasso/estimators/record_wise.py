@@ -174,6 +174,9 @@ def split(model: Any) -> tuple[Pipeline | None, Any]:
 
 def check_record_wise(steps: Pipeline) -> None:
     """Raise ValueError for steps, also nested ones, that learn or may learn from the records."""
+    last = steps.steps[-1][1] if len(steps) else None
+    # A model has the same margins for sparse and dense rows.
+    exempt = getattr(last, "step", last)
     for name, step in every_step(steps):
         if step is None or (isinstance(step, str) and step in ("passthrough", "drop")):
             continue
@@ -196,6 +199,12 @@ def check_record_wise(steps: Pipeline) -> None:
                 'records change: set input_type="string" and pass it words such as "key=value", or '
                 "encode numbers with PublicEncoder"
             )
+        if held in _KNOWN and step is not exempt and not _has_one_form(step):
+            raise ValueError(
+                f"step {name!r} ({kind}) makes rows sparse or dense by the density of all records, "
+                "and the next step may compute differently. Set sparse_threshold=0 for dense rows. "
+                "Set it to 1 if a part is a sparse OneHotEncoder with two or more categories"
+            )
         if change:
             raise ValueError(
                 f"step {name!r} ({kind}) learns from the records, which the pipeline would reveal "
@@ -207,6 +216,22 @@ def check_record_wise(steps: Pipeline) -> None:
                 "learns something, the pipeline reveals it without any guarantee. If this step "
                 f"learns nothing, declare it with dplasso.record_wise({kind})"
             )
+
+
+def _has_one_form(step: Any) -> bool:
+    """Return whether a ColumnTransformer always returns sparse rows, or always dense ones.
+
+    With a threshold of 1, rows are dense if all their entries are stored, which one-hot rows of
+    several categories never are.
+    """
+    parts = [part for _, part, _ in getattr(step, "transformers", ())]
+    parts = [part.steps[-1][1] if hasattr(part, "steps") else part for part in parts]
+    never_full = any(
+        name_of(type(part)) == "sklearn.preprocessing.OneHotEncoder"
+        and (part.sparse_output and part.drop is None and max(map(len, part.categories)) > 1)
+        for part in parts
+    )
+    return getattr(step, "sparse_threshold", 0) in ((0, 1) if never_full else (0,))
 
 
 def record_wise_parts(model: Any) -> tuple[Pipeline | None, Any]:
