@@ -17,7 +17,6 @@ from dplasso import (
     DPLogisticRegression,
 )
 from dplasso.data.store import write_store
-from fit.cases import four_classes
 from phases.cases import PLANS, Case, rows, small
 
 KINDS = {
@@ -55,12 +54,6 @@ def few(kind="lasso", n_rows=120):
     score = 2.0 * unit[:, 0] - unit[:, 1]
     y = 30.0 + 10.0 * score if kind in REGRESSIONS else np.where(score > 0, "yes", "no")
     return sp.csr_array(X.astype(np.float32)), y
-
-
-@cache
-def four(kind="lasso"):
-    """Return rows of 500 columns and labels of four classes."""
-    return four_classes()
 
 
 @cache

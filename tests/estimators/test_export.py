@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer
@@ -16,7 +17,6 @@ from sklearn.preprocessing import Binarizer, OneHotEncoder
 
 from dplasso import (
     DPFrankWolfeClassifier,
-    DPLassoClassifier,
     DPLogisticRegression,
     PrivacyStatement,
     PublicEncoder,
@@ -24,41 +24,30 @@ from dplasso import (
     save,
     to_onnx,
 )
+from phases.cases import PLANS, Case, rows, small
 
 RNG = np.random.default_rng(1)
-X = RNG.normal(size=(400, 6)) * (RNG.random((400, 6)) < 0.7)
-X[0] = 0.0
-THREE = np.digitize(X[:, 0] + 0.5 * X[:, 1], [-0.5, 0.5])
-Y = np.where(X[:, 0] - X[:, 1] + RNG.normal(size=400) > 0, "yes", "no")
-
-ESTIMATORS = {
-    "lasso": DPFrankWolfeClassifier(
-        epsilon=30.0, n_iter=30, l1_radius=10.0, feature_bound=0.5, residual_bound=1.0
+# Plans of classes, of rows that scikit-learn can scale. Few vertices make margins that are equal.
+PLAIN = {name: case for name, case in PLANS.items() if case.targets in (2, 3) and not case.schema}
+OTHERS = ("intervals", "frank-wolfe")
+EXPORTED = {name: case for name, case in PLAIN.items() if not name.startswith(OTHERS)} | {
+    "not private": Case(DPLogisticRegression(np.inf)),
+    "not private, short list": Case(DPLogisticRegression(np.inf, max_weights=2)),
+    "not private, three classes": Case(DPLogisticRegression(np.inf), 3),
+    "vertices": Case(
+        DPFrankWolfeClassifier(30.0, n_iter=30, feature_bound=0.5, residual_bound=1.0)
     ),
-    "drawn": DPLassoClassifier(epsilon=30.0, max_weights=3),
-    "default": DPLassoClassifier(epsilon=30.0),
-    "logistic": DPLogisticRegression(epsilon=30.0),
-    "sigmoid": DPLogisticRegression(epsilon=30.0, fit_intercept=False),
-    "short": DPLogisticRegression(epsilon=30.0, max_weights=2),
-    "scaled": DPLogisticRegression(epsilon=np.inf),
-    "three logistic": DPLogisticRegression(epsilon=30.0),
-    "three plain": DPLogisticRegression(epsilon=np.inf),
-    "three lasso": DPLassoClassifier(epsilon=30.0),
-    "three drawn": DPLassoClassifier(epsilon=30.0, max_weights=9),
-    "public rows": DPLogisticRegression(epsilon=0.3, public_rows=X[:150]),
-    "three public rows": DPLogisticRegression(epsilon=0.3, public_rows=X[:150]),
-    "scaled short": DPLogisticRegression(epsilon=np.inf, max_weights=2),
 }
+X, SCORE = rows(Case(None, "numbers"))
+X[0] = 0.0
+Y = np.where(SCORE > 1.5, "yes", "no")
 
 
-def labels_of(request):
-    """Return labels of two classes, or of three for the estimators that are called so."""
-    return THREE if request.param.startswith("three") else Y
-
-
-@pytest.fixture(scope="module", params=list(ESTIMATORS))
+@pytest.fixture(scope="module", params=EXPORTED)
 def fitted(request):
-    return ESTIMATORS[request.param].fit(X, labels_of(request))
+    case = EXPORTED[request.param]
+    with small(case):
+        return clone(case.estimator).set_params(random_state=7).fit(X, rows(case)[1])
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e4])
@@ -92,10 +81,10 @@ def test_without_scaling_it_is_the_linear_part_and_takes_sparse_rows(fitted):
 
 
 def test_names_of_columns_go_along():
-    frame = pd.DataFrame(X, columns=[f"name {j}" for j in range(6)])
+    frame = pd.DataFrame(X, columns=[f"name {j}" for j in range(30)])
     plain = DPFrankWolfeClassifier(epsilon=30.0, n_iter=5, l1_radius=9.0).fit(frame, Y).to_sklearn()
     assert list(plain.feature_names_in_) == list(frame.columns)
-    assert plain.predict(frame).shape == (400,)
+    assert plain.predict(frame).shape == (90,)
     with pytest.raises(ValueError, match="feature names should match"):
         plain.predict(frame.rename(columns={"name 0": "other"}))
 
@@ -136,7 +125,7 @@ def test_onnx(fitted, scale):
 def test_onnx_of_labels_of_every_kind_and_of_many(many, kind):
     rows = X.astype(np.float32)
     if many:
-        y = (X @ RNG.normal(size=(6, many)) > 0).astype(kind if kind is not str else int)
+        y = (X @ RNG.normal(size=(30, many)) > 0).astype(kind if kind is not str else int)
     else:
         y = (X[:, 0] > 0).astype(kind)
     model = DPLogisticRegression(20.0, row_norm=2.0).fit(X, y)

@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso import DPFrankWolfeClassifier, PrivacyLeakWarning
-from estimators.kinds import each_classifier, few, four, make, numbers
+from estimators.kinds import each_classifier, few, make, numbers
+from fit.cases import four_classes
 
 INF = float("inf")
 EXACT = {"epsilon": INF, "l1_radius": 2.0, "n_iter": 30, "drift_tol": 0.0}
@@ -106,4 +107,4 @@ class TestPaperMechanism:
 
     def test_it_is_for_two_classes(self):
         with pytest.raises(ValueError, match="mechanism='paper' is for two classes; there are 4"):
-            DPFrankWolfeClassifier(mechanism="paper").fit(*four())
+            DPFrankWolfeClassifier(mechanism="paper").fit(*four_classes())

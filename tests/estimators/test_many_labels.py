@@ -93,7 +93,7 @@ def test_the_statement_says_that_the_labels_are_released_together(model):
         type(private).from_dict({**private.to_dict(), "n_classes": 1})
 
 
-def test_every_form_gives_the_same_bits(tmp_path):
+def test_every_form_gives_the_same_bits():
     def weights(rows, labels, **given):
         fit = DPLogisticRegression(1.0, random_state=4).fit(rows, labels, **given)
         return np.concatenate([fit.coef_.ravel(), fit.intercept_])
@@ -103,11 +103,8 @@ def test_every_form_gives_the_same_bits(tmp_path):
     binarized = MultiLabelBinarizer(classes=range(L), sparse_output=True).fit_transform(
         [np.flatnonzero(row) for row in Y]
     )
-    store = stored(X, Y[:, 0], tmp_path / "rows.store")
-    assert len(store.y) == N
     for labels in (Y.tolist(), Y.astype(bool), Y.astype(np.float32), frame, binarized):
         np.testing.assert_array_equal(weights(X, labels), expected)
-    np.testing.assert_array_equal(weights(store, Y), expected)
     np.testing.assert_array_equal(weights(X.tocsc(), Y, groups=np.arange(N)), expected)
     parts = [X[:1500], X[1500:]], [Y[:1500], Y[1500:]]
     np.testing.assert_array_equal(weights(*parts, engine=InProcessEngine()), expected)
@@ -143,10 +140,7 @@ def test_what_cannot_be_learnt_is_refused(estimator, y, words):
         estimator.fit(X, y)
 
 
-def test_each_label_has_the_standard_error_of_its_slope(model):
-    error = model.coef_standard_error_
-    assert error.shape == (L, D)
-    assert np.unique(error).size > 1
+def test_each_label_has_the_standard_error_of_its_slope():
     short = DPLogisticRegression(20.0, max_weights=3, random_state=0).fit(X, Y)
     columns = np.unique(short.coef_.indices)
     assert short.coef_standard_error_.shape == (L, 3)

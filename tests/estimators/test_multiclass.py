@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso import DPLassoClassifier, DPLogisticRegression
-from estimators.kinds import each_classifier, four, make, numbers
-from fit.cases import COLUMNS, NAMES
+from estimators.kinds import each_classifier, make, numbers
+from fit.cases import COLUMNS, NAMES, four_classes
 
 INF = float("inf")
 
@@ -15,8 +15,8 @@ INF = float("inf")
 def models():
     """Models of both estimators that know the classes well, the LASSO's of 20 columns."""
     options = {"epsilon": 20.0, "random_state": 7}
-    lasso = DPLassoClassifier(max_weights=20, **options).fit(*four())
-    return {"lasso": lasso, "logistic": DPLogisticRegression(**options).fit(*four())}
+    lasso = DPLassoClassifier(max_weights=20, **options).fit(*four_classes())
+    return {"lasso": lasso, "logistic": DPLogisticRegression(**options).fit(*four_classes())}
 
 
 def matrix(model):
@@ -25,7 +25,7 @@ def matrix(model):
 
 @each_classifier
 def test_a_joint_fit_has_a_row_of_weights_for_each_class(models, kind):
-    (X, y), model = four(), models[kind]
+    (X, y), model = four_classes(), models[kind]
     assert model.coef_.shape == (4, COLUMNS)
     assert model.intercept_.shape == (4,)
     assert model.classes_.tolist() == NAMES.tolist()
@@ -62,7 +62,7 @@ def test_the_table_of_weights_names_the_classes(models, kind):
 )
 def test_its_cost_is_that_of_one_fit(kind, name, moved):
     """However many classes: the noise of a weight does not grow but by the residual's norm."""
-    X, y = (part[:100] for part in four())
+    X, y = (part[:100] for part in four_classes())
     two, joint = (make(kind).fit(X, labels).privacy_ for labels in (y == "ant", y))
     assert joint.is_private
     assert joint.epsilon <= 1.0

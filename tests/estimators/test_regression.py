@@ -1,11 +1,8 @@
 """DPLinearRegression and DPLasso: intervals of targets, and what is told in the target's unit."""
 
-import json
-
 import numpy as np
 import pytest
 
-from dplasso import PrivacyStatement
 from estimators.kinds import each_regression, few, make, numbers
 
 INF = float("inf")
@@ -79,12 +76,3 @@ def test_targets_and_predictions_are_clipped_to_the_interval(kind, data):
     loose = fitted(kind, data, 0.01).predict(X)
     assert loose.min() >= 10.0
     assert loose.max() <= 50.0
-
-
-@each_regression
-def test_the_statement_names_the_interval(kind, data):
-    statement = make(kind).fit(*data).privacy_
-    assert (statement.n_classes, statement.classes) == (0, "none")
-    assert "the interval of the targets (10 to 50; targets outside were clipped" in statement.text()
-    with pytest.raises(ValueError, match="either classes or an interval"):
-        PrivacyStatement.from_dict(json.loads(statement.to_json()) | {"n_classes": 2})

@@ -1,5 +1,6 @@
 """Records for fits that choose their own settings, and how two such fits compare."""
 
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,6 +23,7 @@ def records(n_columns=MANY, n_rows=700, seed=3):
     return sp.csr_array(X), np.where(y, "yes", "no")
 
 
+@cache
 def four_classes():
     """Return sparse rows of which three columns tell each of four classes."""
     rng = np.random.default_rng(0)

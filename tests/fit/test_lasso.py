@@ -27,13 +27,6 @@ def kept_columns(model):
     return releases(model).get("cut-columns", np.zeros(0)).tolist()
 
 
-def test_few_columns_are_all_refitted():
-    model = fitted(records(60))
-    assert not hasattr(model, "transcript_")
-    assert np.count_nonzero(model.coef_) == 60
-    assert (model.coef_standard_error_ > 0).all()
-
-
 @pytest.mark.usefixtures("drawing")
 def test_it_draws_what_tells_the_label_and_refits_it(data):
     model = fitted(data, max_weights=15)
