@@ -18,7 +18,6 @@ from dplasso import (
     DataError,
     DPLasso,
     DPLassoClassifier,
-    DPLinearRegression,
     DPLogisticRegression,
     Geometry,
     Ledger,
@@ -156,28 +155,6 @@ def test_standard_errors_are_those_of_repeated_fits():
     errors = np.mean([one.coef_standard_error_ for one in fits], axis=0)
     ratio = weights.std(axis=0) / errors
     assert 0.5 < np.median(ratio) < 1.5
-
-
-@pytest.mark.parametrize(
-    ("options", "y", "n_outputs"),
-    [
-        ({"classes": [0, 1, 2]}, SUBJECT, 3),
-        ({"classes": None}, np.eye(3, dtype=int)[SUBJECT], 3),
-        ({"max_weights": 10}, Y, 1),
-        ({"prior": np.ones(D)}, Y, 1),
-        ({"neighbors": "replace-one", "fit_intercept": False}, Y, 1),
-    ],
-)
-def test_every_target_and_option(options, y, n_outputs):
-    found = model(**options).fit(X, y)
-    assert found.coef_.shape == (n_outputs, D)
-    assert releases(found)["mix-n_directions"] > 0
-
-
-def test_numbers_are_predicted_with_them():
-    settings = {"target_bounds": (0, 2), "random_state": 0}
-    found = DPLinearRegression(1.0, public_rows=PUBLIC, **settings).fit(X, SUBJECT)
-    assert releases(found)["mix-n_directions"] > 0
 
 
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLassoClassifier])
