@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cli.conftest import vertices_in
+from cli.conftest import charged_to, vertices_in
 from dplasso import (
     BudgetError,
     DPFrankWolfeClassifier,
@@ -25,7 +25,6 @@ from dplasso.ledger import (
     add_dataset,
     create_ledger,
     find,
-    read_budgets,
     reserve,
 )
 from ledger.workers import charge, small_problem
@@ -56,12 +55,8 @@ def model(ledger, dataset=None, **options):
     return DPFrankWolfeClassifier(**(given | options))
 
 
-def entries(ledger):
-    return [entry for budget in read_budgets(ledger) for entry in budget.entries]
-
-
 def states(ledger):
-    return [entry.state for entry in entries(ledger)]
+    return [entry.state for entry in charged_to(ledger)]
 
 
 @pytest.fixture
@@ -74,7 +69,7 @@ def begun(ledger, kept, killed):
 def test_a_fit_that_nothing_interrupts_is_charged_once(ledger, kept):
     made = fit_with_checkpoints(model(Ledger(ledger, "visits")), *DATA, kept)
     model(ledger, epsilon=0.1).fit(*DATA)
-    entry, other = entries(ledger)
+    entry, other = charged_to(ledger)
     assert entry.state == "finished"
     assert replace(entry.charge, fingerprint=None) == charge(2.0, 1e-6, STEPS)
     # A plain fit on the same people is charged for the same ones.
@@ -161,7 +156,7 @@ class TestRefused:
     def test_a_ledger_for_a_fit_that_had_none(self, ledger, kept, killed):
         killed(model(None), DATA, kept, 5)
         self.refuse(model(ledger), kept, "a fit with the ledger none, and", CheckpointError)
-        assert entries(ledger) == []
+        assert charged_to(ledger) == []
 
     def test_another_data_set(self, ledger, begun):
         add_dataset(ledger, "referrals", 3.0, 1e-5)
@@ -171,7 +166,7 @@ class TestRefused:
 
     def test_an_uncharged_fit_that_cannot_be_paid_any_more(self, ledger, kept, killed):
         killed(model(ledger), DATA, kept, 1)
-        assert entries(ledger) == []
+        assert charged_to(ledger) == []
         reserve(ledger, None, charge(2.9))
         self.refuse(model(ledger), kept, "cannot pay", BudgetError)
 
@@ -194,7 +189,7 @@ def test_a_checkpoint_says_nothing_new_about_the_data(ledger, tmp_path):
         fit_with_checkpoints(model(ledger, epsilon=0.1), *DATA, tmp_path / name)
         tokens.add(read_checkpoint(tmp_path / name).token)
     assert len(tokens) == 2
-    assert np.unique([entry.number for entry in entries(ledger)]).size == 3
+    assert np.unique([entry.number for entry in charged_to(ledger)]).size == 3
 
 
 def test_a_resumed_fit_leaves_room_for_its_edges(kept, ledger, killed):

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
+from cli.conftest import charged_to
 from dplasso import BudgetError, Ledger, LedgerError, LedgerWarning, load
 from dplasso.data.store import opening
 from dplasso.ledger import create_ledger
@@ -34,12 +35,8 @@ def model(path):
     return make("frank-wolfe", 0.5, n_iter=5, ledger=Ledger(path, dataset="visits"))
 
 
-def entries(path):
-    return Ledger(path).budget().entries
-
-
 def states(path):
-    return [entry.state for entry in entries(path)]
+    return [entry.state for entry in charged_to(path)]
 
 
 def during_training(monkeypatch, action):
@@ -55,7 +52,7 @@ class TestOfEveryKind:
         path = tmp_path / "team.ledger"
         create_ledger(path, 1.1, 1e-5)
         model = make(kind, ledger=path).fit(*few(kind))
-        (entry,) = entries(path)
+        (entry,) = charged_to(path)
         assert entry.state == "finished"
         assert entry.release == model.model_.digest
         if kind in ("logistic", "linear"):
@@ -66,7 +63,7 @@ class TestOfEveryKind:
         with pytest.raises(BudgetError, match=r"asks for epsilon 1 .* at most epsilon"):
             model.fit(*few(kind))
         assert model.coef_ is before
-        assert len(entries(path)) == 1
+        assert len(charged_to(path)) == 1
 
     @pytest.mark.parametrize(
         ("changes", "words"),
@@ -85,7 +82,7 @@ class TestOfEveryKind:
         model = make(kind, **{"ledger": ledger} | own)
         with pytest.raises(LedgerError, match=words):
             model.fit(*few(kind))
-        assert entries(path) == ()
+        assert charged_to(path) == []
         assert not hasattr(model, "coef_")
 
     def test_bad_data_spend_nothing(self, kind, path, tmp_path):
@@ -107,7 +104,7 @@ class TestOfEveryKind:
         ]:
             with pytest.raises(ValueError):
                 model.fit(rows, labels)
-        assert entries(path) == ()
+        assert charged_to(path) == []
 
 
 def test_a_store_without_room_for_its_tiles_spends_nothing(path, tmp_path, monkeypatch):
@@ -118,7 +115,7 @@ def test_a_store_without_room_for_its_tiles_spends_nothing(path, tmp_path, monke
     store, model = stored(X, Y, tmp_path / "rows.store"), make("logistic", ledger=path)
     with pytest.raises(OSError, match=r"rows\.store needs room for .* while it lasts"):
         model.fit(store)
-    assert entries(path) == ()
+    assert charged_to(path) == []
 
 
 class TestOneFit:
@@ -126,11 +123,11 @@ class TestOneFit:
         model.set_params(ledger=Ledger(path, purpose="readmission, spring")).fit(X, Y)
         clone(model).set_params(feature_bound=0.5).fit(X, np.array(["a", "b"])[1 * (Y.max() == Y)])
         model.set_params(ledger=path, rows_per_person=3).fit(X[:-1], Y[:-1])
-        first, recoded, other = entries(path)
-        assert [entry.charge.rows_per_person for entry in entries(path)] == [1, 1, 3]
+        first, recoded, other = charged_to(path)
+        assert [entry.charge.rows_per_person for entry in charged_to(path)] == [1, 1, 3]
         assert other.release == model.model_.digest
-        assert len({entry.release for entry in entries(path)}) == 3
-        purposes = [entry.charge.purpose for entry in entries(path)]
+        assert len({entry.release for entry in charged_to(path)}) == 3
+        purposes = [entry.charge.purpose for entry in charged_to(path)]
         assert purposes == ["readmission, spring", "readmission, spring", None]
         # The same people, however their columns and labels are written; and others.
         assert first.charge.fingerprint == recoded.charge.fingerprint
@@ -176,7 +173,7 @@ class TestCopies:
             warnings.simplefilter("always")
             search.fit(X, Y)
         assert any(issubclass(one.category, FitFailedWarning) for one in caught)
-        assert 0 < len(entries(path)) < 8
+        assert 0 < len(charged_to(path)) < 8
         assert np.isnan(search.cv_results_["mean_test_score"]).any()
         with pytest.raises(BudgetError):
             cross_val_score(model, X, Y, cv=2, error_score="raise")
@@ -204,4 +201,4 @@ def test_no_word_of_the_ledger_in_model_and_statement(path, model, tmp_path):
     loaded = load(out)
     assert loaded.ledger is None
     loaded.fit(X, Y)
-    assert len(entries(path)) == 1
+    assert len(charged_to(path)) == 1
