@@ -163,6 +163,8 @@ def test_the_model_carries_the_statement_of_the_whole(estimator, tmp_path):
         assert "logarithmic law" in statement.find("search").words
         assert statement.epsilon_by_rows == {}
         text = statement.text()
+        assert "-zCDP)" in text
+        assert "GDP" not in text
         for words in ("the best of a random number of tries", "2 expected", "choice among settin"):
             assert words in text
         assert "tuned on the same records" not in text

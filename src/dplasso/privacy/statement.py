@@ -111,8 +111,8 @@ class PrivacyStatement:
     accountant : str
         How the costs were added up; empty if they were not.
     mu : float
-        What all releases together spend: ``mu``-GDP if all noise is Gaussian, else ``mu**2 /
-        2``-zCDP. Infinite if not private.
+        What all releases together spend: ``mu``-GDP if all noise is Gaussian and nothing was
+        searched, else ``mu**2 / 2``-zCDP. Infinite if not private.
     steps : int
         Number of steps of all releases together, at most.
     sampling_delta : float

@@ -142,7 +142,8 @@ def _steps(statement: "PrivacyStatement") -> str:
     """Return the words for the releases and their total cost."""
     *others, last = [release.words for release in statement.releases]
     words = f"{'; '.join(others)}; and {last}" if others else last
-    if statement.mechanism == "gaussian":
+    # Of a search only Renyi divergences are bounded, whatever its tries are.
+    if statement.mechanism == "gaussian" and statement.find("search") is None:
         return f"{words} (together {rounded_up(statement.mu)}-GDP)"
     return f"{words} (together {rounded_up(statement.mu * statement.mu / 2.0)}-zCDP)"
 
