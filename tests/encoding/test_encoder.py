@@ -12,18 +12,24 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
 
 from dplasso import (
     DataError,
     DPLassoClassifier,
     DPLogisticRegression,
     PrivacyLeakWarning,
+    PrivateSearch,
     PublicEncoder,
     load,
 )
+from dplasso.cluster import InProcessEngine
+from dplasso.data.store import write_store
+from dplasso.encoding.data_files import encode_files, read_records
 from schemas import Bins, Categories, Date, Hashed, Number, Schema, Text
 
 SCHEMA = Schema(
@@ -254,6 +260,33 @@ def test_a_draft_says_that_it_is_not_private(table):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         PublicEncoder(edited).fit(table)
+
+
+def test_every_fit_with_a_draft_warns_once(table, tmp_path):
+    """However its rows came to the fit: the draft leaves with the model."""
+    draft = PublicEncoder.suggest(table, "y")
+    pq.write_table(pa.Table.from_pandas(table), tmp_path / "t.parquet")
+    records = encode_files(tmp_path / "t.parquet", draft)
+    store = write_store(records.source, tmp_path / "s", origin=records.origin)
+    X, y = PublicEncoder(draft).transform(table), table["y"]
+    model = DPLogisticRegression(classes=[0, 1])
+    read = read_records(tmp_path / "t.parquet", schema=draft)
+    search = PrivateSearch(model, {"max_weights": [1, 2]}, tries=2)
+    for fit in (
+        lambda: model.fit(X, y),
+        lambda: model.fit(X, y),
+        lambda: model.fit(read.X, read.y),
+        lambda: model.fit(store),
+        lambda: model.fit([store], engine=InProcessEngine()),
+        lambda: search.fit(X, y),
+        lambda: make_pipeline(PublicEncoder(draft), model).fit(table, y),
+        lambda: make_pipeline(PublicEncoder(draft), Normalizer(), model).fit(table, y),
+    ):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fit()
+        said = [one.category for one in caught if "nobody has edited" in str(one.message)]
+        assert said == [PrivacyLeakWarning]
 
 
 class TestModels:

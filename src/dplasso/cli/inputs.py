@@ -1,6 +1,5 @@
 """Options for reading data, and reading with a progress bar."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,10 +11,9 @@ from dplasso.cli import output
 from dplasso.data.formats import Dataset, is_table, table_format
 from dplasso.data.table_batches import Dialect, said
 from dplasso.encoding.data_files import read_records
-from dplasso.encoding.encoder import warn_of_draft
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema, read_schema
-from dplasso.errors import DataError, PrivacyLeakWarning
+from dplasso.errors import DataError
 
 BESIDE_CLUSTER = "cannot be combined with --cluster: leave one of them out"
 
@@ -82,14 +80,8 @@ class ReadingOptions:
     dialect: DialectOptions = DialectOptions()
 
     def declared(self) -> Schema | None:
-        """Read ``--schema``, with the label's column; warn of a draft."""
-        if self.schema is None:
-            return None
-        schema = self.labelled(read_schema(self.schema))
-        with warnings.catch_warnings():
-            warnings.filterwarnings("always", category=PrivacyLeakWarning)
-            warn_of_draft(schema)
-        return schema
+        """Read ``--schema``, with the label's column."""
+        return None if self.schema is None else self.labelled(read_schema(self.schema))
 
     def labelled(self, schema: Schema) -> Schema:
         """Return the schema with a label column: ``--label-column``, its own, or ``label``."""

@@ -2,6 +2,7 @@
 
 import re
 import time
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ from dplasso.data.source_files import expand, is_address
 from dplasso.data.store import describe, open_store, write_store
 from dplasso.data.store.files import check_place
 from dplasso.encoding.data_files import encode_files
-from dplasso.encoding.origin import origin_of
+from dplasso.encoding.encoder import warn_of_draft
+from dplasso.encoding.origin import Origin, origin_of
 from dplasso.encoding.schema import Schema
-from dplasso.errors import DataError
+from dplasso.errors import DataError, PrivacyLeakWarning
 
 _AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
 SMALLEST = 64 * 2**20
@@ -131,7 +133,11 @@ def _schema(data: list[str], n_features: int | None, reading: ReadingOptions) ->
     if reading.schema is None:
         raise typer.BadParameter(f"{data[0]} is a table: give --schema FILE")
     refuse({"--features": n_features}, "is not for a schema, which declares its columns")
-    return reading.declared()
+    schema = reading.declared()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", category=PrivacyLeakWarning)
+        warn_of_draft(Origin(schema))
+    return schema
 
 
 def info(store: Path, verify: bool = False) -> output.Result:

@@ -99,7 +99,7 @@ class PublicEncoder(TransformerMixin, BaseEstimator):
             If X is not a table or lacks a column; if the schema cannot be used.
         """
         schema = self.schema_
-        warn_of_draft(schema)
+        warn_of_draft(Origin(schema), stacklevel=3)
         arrow_table(X, schema.columns)
         return self
 
@@ -125,6 +125,11 @@ class PublicEncoder(TransformerMixin, BaseEstimator):
         steps = range(0, table.num_rows, _ROWS_AT_ONCE)
         X, _, _ = joined((_encoded(schema, table, first) for first in steps), schema.n_features)
         return with_origin(X, Origin(schema))  # type: ignore[no-any-return]
+
+    def fit_transform(self, X: Any, y: Any = None) -> csr_array:
+        """Check the schema as `fit` does, and encode a table as `transform` does."""
+        rows = self.fit(X, y).transform(X)
+        return with_origin(rows, Origin(self.schema_, warned=True))  # type: ignore[no-any-return]
 
     def get_feature_names_out(self, input_features: Any = None) -> "NDArray[np.object_]":  # noqa: ARG002
         """Return the names of the features.
@@ -183,8 +188,11 @@ class PublicEncoder(TransformerMixin, BaseEstimator):
         return tags
 
 
-def warn_of_draft(schema: Schema) -> None:
-    """Issue `PrivacyLeakWarning` for a draft schema that nobody has edited or confirmed."""
+def warn_of_draft(origin: Origin | None, stacklevel: int = 4) -> None:
+    """Issue `PrivacyLeakWarning` for a draft that nobody has edited or confirmed, but not twice."""
+    schema = None if origin is None or origin.warned else origin.schema
+    if schema is None:
+        return
     if schema.is_unedited_draft:
         parts = zip(schema.parts, schema.confirm, strict=True)
         marked = [part.columns[0] for part, mark in parts if mark]
@@ -197,7 +205,7 @@ def warn_of_draft(schema: Schema) -> None:
         )
     else:
         return
-    warnings.warn(sentence, PrivacyLeakWarning, stacklevel=3)
+    warnings.warn(sentence, PrivacyLeakWarning, stacklevel)
 
 
 def is_frame(X: Any) -> bool:

@@ -7,7 +7,7 @@ are the public steps of a pipeline that turn raw records into rows for the model
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,11 +26,13 @@ class Origin:
     """How the columns of a matrix were made.
 
     `schema`: the schema that encoded them; None for column numbers from the data.
-    `binarize`: whether every non-zero value was replaced by 1.
+    `binarize`: whether every non-zero value was replaced by 1. `warned`: whether the encoder has
+    warned of a draft already.
     """
 
     schema: Schema | None = None
     binarize: bool = False
+    warned: bool = field(default=False, compare=False)
 
     @property
     def edges(self) -> ReleasedEdges | None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
+from dplasso.encoding.encoder import warn_of_draft
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.fit.method import Method
 from dplasso.fit.public_knowledge import refuse_private
@@ -100,6 +101,7 @@ def fit_estimator(
         n_features = records.shape[1]
         check_columns_fit(estimator, n_features)
         warn_of_undeclared_names(records.feature_names)
+        warn_of_draft(records.origin)
         try:
             model, noted = run(method, records, hooks)
         except MemoryError as error:

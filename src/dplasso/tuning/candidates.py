@@ -11,6 +11,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.model_selection import ParameterGrid
 
 from dplasso.data.store import Store, check_entries
+from dplasso.encoding.encoder import warn_of_draft
 from dplasso.errors import DataError, ParameterError, ParameterTypeError
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import (
@@ -120,6 +121,7 @@ def records_of(candidates: list[Candidate], X: Any, y: Any) -> LocalRecords:
             "not include their cost: use a schema with public edges"
         )
     warn_of_undeclared_names(records.feature_names)
+    warn_of_draft(records.origin)
     for candidate in candidates:
         refuse_private(candidate.estimator.get_params(deep=False), X)
         check_columns_fit(candidate.estimator, records.shape[1])
