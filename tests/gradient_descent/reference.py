@@ -1,6 +1,7 @@
 """Noisy gradient descent, slow and obvious: one record at a time, in plain floats and integers."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 
@@ -93,6 +94,22 @@ def energies(
         sizes = [0] * (len(edges) + 1)
         sizes[sum(load > edge for edge in edges)] = int(weight * 0.435 * unit)
         found.append([int(weight * z * z * 0.9 * unit) for z in entries] + sizes)
+    return np.array(found, dtype=object)
+
+
+def magnitudes(dense, unit, *, weights=None):
+    """Return what each record adds to the counts of entries by column and magnitude, in units."""
+    dense, found = np.asarray(dense, dtype=np.float64), []
+    weights = np.ones(len(dense)) if weights is None else weights
+    for row, weight in zip(dense.tolist(), weights.tolist(), strict=True):
+        counts = [[0] * 32 for _ in row]
+        n_entries = sum(entry != 0.0 for entry in row)
+        for entry, own in zip(row, counts, strict=True):
+            if entry != 0.0:
+                least = [k for k in range(-16, 16) if Fraction(abs(entry)) >= Fraction(4) ** k]
+                place = max(least, default=-16) + 16
+                own[place] += int(weight * unit * (1.0 - SLACK) / math.sqrt(n_entries))
+        found.append(np.ravel(counts).tolist())
     return np.array(found, dtype=object)
 
 

@@ -29,7 +29,7 @@ from dplasso.estimators.fitting import method_of
 from dplasso.fit import lasso
 from dplasso.fit.records import local_records
 from dplasso.fit.run import Begun, Hooks, _prepared
-from dplasso.gradient_descent import energies
+from dplasso.gradient_descent import energies, magnitudes
 from dplasso.phases import pairs
 from dplasso.phases.phase import NO_SNAPSHOT, Fit
 from dplasso.phases.released import Released
@@ -66,7 +66,7 @@ class Case:
 
     `targets`: 2 or 3 classes, "labels" or "numbers".
     `scaled`: whether so few records are worth column scales.
-    `schema`: what made the columns.
+    `schema`: what made the columns. `units`: what each column is multiplied by.
     """
 
     estimator: Any
@@ -74,6 +74,7 @@ class Case:
     columns: dict[str, Any] = field(default_factory=dict)
     scaled: bool = False
     schema: Schema | None = None
+    units: Any = 1.0
 
 
 def _logistic(**options):
@@ -90,6 +91,7 @@ def _loop(**options):
 
 
 THREE = (0, 1, 2)
+UNITS = 10.0 ** np.linspace(-2.0, 4.0, N_COLUMNS)
 # 30 columns: of each of two numbers 2, 4 and 8 bins, and one for missing values.
 LEVELS = Schema([Levels(name, 0, 1, (2, 4, 8)) for name in "ab"])
 # 30 columns, 16 of them of pairs.
@@ -109,7 +111,9 @@ PLANS = {
     "logistic, replace-one": Case(_logistic(neighbors="replace-one", rows_per_person=3)),
     "logistic, one count": Case(_logistic(fit_intercept=False)),
     "logistic, scaled": Case(_logistic(), scaled=True),
+    "logistic, units": Case(_logistic(epsilon=60.0), scaled=True, units=UNITS),
     "short list": Case(_logistic(max_weights=2)),
+    "short list, units": Case(_logistic(epsilon=60.0, max_weights=2), scaled=True, units=UNITS),
     "short list, scaled": Case(_logistic(max_weights=2), scaled=True),
     "balanced": Case(_logistic(class_weight="balanced")),
     "levels": Case(_logistic(epsilon=0.5), schema=LEVELS),
@@ -170,6 +174,7 @@ def rows(case, seed=3, n_rows=N_ROWS):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, N_COLUMNS)) * (rng.random((n_rows, N_COLUMNS)) < 0.4)
     score = X[:, 0] - X[:, 1] + 0.5 * rng.normal(size=n_rows)
+    X = X * case.units
     if case.targets == "numbers":
         return X, np.clip(score + 1.5, 0.0, 3.0)
     if case.targets == "labels":
@@ -185,7 +190,8 @@ def small(case):
         for name, value in case.columns.items():
             stack.enter_context(patch.object(lasso, name, value))
         if case.scaled:
-            stack.enter_context(patch.object(energies, "_RECORDS", 1e-3))
+            for phase in (energies, magnitudes):
+                stack.enter_context(patch.object(phase, "_RECORDS", 1e-3))
         stack.enter_context(patch.object(pairs, "_SIGNAL", 1e-3))
         yield
 

@@ -49,6 +49,10 @@ class PartitionedRecords:
         """Return the energies summed over the workers."""
         return self._begun("energies", scaling, unit, loads).sums()
 
+    def magnitudes(self, unit: float) -> NDArray[np.int64]:
+        """Return the counts summed over the workers."""
+        return self._begun("magnitudes", unit).sums()
+
     def moments(
         self, loss: Any, scaling: Scaling, weights: NDArray[np.float64], units: Units
     ) -> NDArray[np.int64]:

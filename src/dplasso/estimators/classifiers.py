@@ -34,8 +34,8 @@ class DPLogisticRegression(PrivateClassifier):
         Largest number of columns in the model. By default, every column gets a weight.
     row_norm : "unit" or float, default="unit"
         "unit" scales every row to L2 norm 1. A public number R shortens only rows longer than R,
-        and divides all rows by R. Columns in different units need public ranges first
-        (docs/tables.md).
+        and divides all rows by R. The fit finds columns in other units if there are
+        enough records; public ranges do better (docs/tables.md).
     fit_intercept : bool, default=True
         Whether every row gets a constant entry, a tenth of its length.
     infer : "all", list of str, or mapping, default=None

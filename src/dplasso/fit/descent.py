@@ -41,12 +41,14 @@ _FOLLOWS = 30.0
 class GradientDescent(Method):
     """Parameters of a fit by noisy gradient descent.
 
-    `max_weights`: None for all. `one_hot`: groups with a reference category.
+    `max_weights`: None for all. `one_hot`: groups with a reference category. `raw_columns`:
+    whether each column may have a unit of its own, since no schema made it.
     """
 
     max_weights: int | None
     infer: Infer
     one_hot: OneHot = ()
+    raw_columns: bool = True
 
     many_labels: ClassVar[bool] = True
     column_bytes: ClassVar[int] = 48
@@ -106,7 +108,9 @@ class GradientDescent(Method):
         if self.infer.named and len(find_named(self.infer.named, records)) > MOST_COLUMNS:
             raise ParameterError(f"`infer` may name at most {MOST_COLUMNS} columns")
         method = super().starting(task, records)
-        return replace(method, one_hot=one_hot_groups(records)) if self.infers else method
+        if self.infers:
+            return replace(method, one_hot=one_hot_groups(records))
+        return replace(method, raw_columns=records.origin is None)
 
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:
         """Count, scale, descend and calibrate; a short list by successive cuts."""
@@ -168,7 +172,12 @@ class GradientDescent(Method):
             most_of_each = [(MOST_STEPS, n_features), *most_of_each[1:]]
         calibrates = calibration > 0.0
         phases = gradient_phases(
-            descent, most_of_each, calibrates=calibrates, mixes=mixes, blocks=blocks
+            descent,
+            most_of_each,
+            calibrates=calibrates,
+            mixes=mixes,
+            raw_columns=self.raw_columns and self.norm_bound is None and not whole,
+            blocks=blocks,
         )
         if chooses and (self.levels or blocks):
             entering = levels(self.levels, n_features, task.n_outputs, columns_of(blocks))

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from dplasso.data.store import Store
 from dplasso.gradient_descent.energies import N_SIZES, NO_LOADS
+from dplasso.gradient_descent.magnitudes import N_MAGNITUDES
 from dplasso.gradient_descent.margins import LONGEST, LinearModel, Margins, leave_out
 from dplasso.gradient_descent.row_sums import (
     Units,
     add_named_sums,
     count_along,
+    row_magnitudes,
     row_sizes,
     sum_moments,
     tile_energies,
@@ -107,6 +109,18 @@ class GradientRows:
         for own in self.threads.run(some):
             sizes += own
         return totals
+
+    def magnitudes(self, unit: float) -> NDArray[np.int64]:
+        """Return the counts of `row_magnitudes` in units, of each column in turn."""
+        edges = cut(0, self.n_records, self.threads.count)
+
+        def some(t: int) -> NDArray[np.int64]:
+            totals = np.zeros(self.n_columns * N_MAGNITUDES, dtype=np.int64)
+            row_magnitudes(self.rows, self.targets, unit, edges[t], edges[t + 1], totals)
+            return totals
+
+        total: NDArray[np.int64] = np.sum(self.threads.run(some), axis=0)
+        return total
 
     def moments(
         self, loss: Any, scaling: Scaling, weights: NDArray[np.float64], units: Units

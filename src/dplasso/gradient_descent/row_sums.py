@@ -1,4 +1,4 @@
-"""Exact sums over records in releases: column energies with row counts, and moments.
+"""Exact sums over records in releases: column magnitudes, energies with row counts, and moments.
 
 Moments are the sums of ``q z``, ``h z z'`` and ``q^2 z z'``, with z the row, q the residual and h
 its derivative. Rows have at most unit length, so one record contributes at most C, the bound on h,
@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.gradient_descent.energies import COLUMNS, LARGEST_LOAD, LOADS, ROW
+from dplasso.gradient_descent.magnitudes import LARGEST_MAGNITUDE, N_MAGNITUDES
 from dplasso.losses.loss import gradient, second_derivative
 from dplasso.losses.targets import Targets, weight_of
 from dplasso.matrix.compressed import Compressed, clip
-from dplasso.matrix.scaling import SCALES
+from dplasso.matrix.scaling import SCALES, SLACK
 from dplasso.matrix.tiles import column_of, row_of, tile_entries
 from dplasso.privacy.share import share
 from dplasso.runtime.compilation import kernel
@@ -126,6 +127,25 @@ def add_named_sums(margins, loss, targets, units, totals):
         totals[0] += share(-q * z * units.gradient, bound * units.gradient)
         totals[1] += share(weight * z * x * units.curvature, units.curvature)
         totals[2] += share(q * q * z * z * units.squares, bound * bound * units.squares)
+
+
+@kernel
+def row_magnitudes(rows, targets, unit, first, last, totals):
+    """Count the entries of rows `first` to `last` by column and magnitude."""
+    values = rows.values
+    # Stored zeros do not count, so that the result is independent of the storage.
+    for i in range(first, last):
+        begin, end, count = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1]), 0
+        for p in range(begin, end):
+            count += (values[p] if values.size else rows.constant) != 0.0
+        part = weight_of(targets.weights, i) * unit * (1.0 - SLACK) / math.sqrt(max(count, 1))
+        for p in range(begin, end):
+            value = np.float64(values[p]) if values.size else np.float64(rows.constant)
+            if value != 0.0:
+                # The exponent of 4^k is 2 k + 1.
+                k = min((math.frexp(value)[1] - 1) // 2, LARGEST_MAGNITUDE)
+                place = max(0, k + N_MAGNITUDES - LARGEST_MAGNITUDE - 1)
+                totals[np.int64(rows.indices[p]) * N_MAGNITUDES + place] += share(part, unit)
 
 
 @kernel

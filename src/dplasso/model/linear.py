@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from dplasso.gradient_descent.energies import scales_of
 from dplasso.gradient_descent.schedule import CONSTANT
-from dplasso.matrix.scaling import Scaling, spread
+from dplasso.matrix.scaling import SCALES, Scaling, spread
 from dplasso.phases.released import Released
 from dplasso.phases.releases import (
     NO_COLUMNS,
@@ -75,7 +74,8 @@ def _of_gradients(
     slopes = calibrated.slope * (calibrated.label_slopes if calibrated.label_slopes.size else 1.0)
     slopes = np.zeros(descended.offset.size) + slopes
     length, columns = released.length, descended.columns
-    scales = scales_of(released.kept_energies)
+    exponents = released.kept_exponents
+    scales = SCALES[exponents] if exponents.size else np.ones(1)
     errors = calibrated.slope * descended.errors / length * scales
     errors = np.broadcast_to(errors, len(descended.weights))
     if calibrated.label_slopes.size:
@@ -93,7 +93,7 @@ def _of_gradients(
         (descended.intercept + descended.offset) * slopes + calibrated.shift,
         columns,
         np.asarray(errors),
-        scales if released.energies.size else None,
+        scales if exponents.size else None,
         calibrated.prior_slope,
     )
 

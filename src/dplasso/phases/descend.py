@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.gradient_descent import magnitudes as by_magnitude
 from dplasso.gradient_descent.energies import (
     CURVATURE_SHARE,
     NO_LOADS,
@@ -19,6 +20,7 @@ from dplasso.gradient_descent.energies import (
     threshold,
     total_energy,
 )
+from dplasso.gradient_descent.magnitudes import MAGNITUDES_SHARE, MOST_COLUMNS, N_MAGNITUDES
 from dplasso.gradient_descent.noisy_descent import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.schedule import CONSTANT, Schedule, Stage, further, schedule_for
 from dplasso.matrix.geometry import MOST_DIRECTIONS, Geometry, unmixed
@@ -43,6 +45,7 @@ from dplasso.phases.releases import (
     Curvature,
     Descended,
     Kept,
+    Magnitudes,
     Mixed,
     Release,
     RowLength,
@@ -63,10 +66,12 @@ def gradient_phases(
     *,
     calibrates: bool,
     mixes: bool = False,
+    raw_columns: bool = False,
     blocks: Blocks = (),
 ) -> tuple[Phase, ...]:
     """Return the gradient phases; `most`: gradients and columns of each stage; `blocks`: pairs."""
     phases = [mix(descent)] if mixes else []
+    phases += [magnitudes(descent)] if raw_columns and descent.n_columns <= MOST_COLUMNS else []
     phases += [scales(descent)]
     phases += [start(descent)] if descent.from_prior else []
     for stage, (n_steps, n_columns) in enumerate(most):
@@ -117,6 +122,8 @@ def gradients(descent: Descent, stage: int, most_steps: int, most_columns: int) 
         of_features = length_share(course, descent)
         if released.last(Scaled) is not None:
             of_features += SCALES_SHARE + CURVATURE_SHARE
+        if released.last(Magnitudes) is not None:
+            of_features += MAGNITUDES_SHARE
         left = 1.0 - course.calibration - course.start - budget.share_of_features(of_features)
         left -= course.pairs
         if released.last(Mixed) is not None:
@@ -285,6 +292,33 @@ def _energies(
     rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
     totals = statistic(rows.energies(scaling._replace(length=1.0), unit, loads))
     return fit.release(totals, moved, mu, unit), unit
+
+
+def magnitudes(descent: Descent) -> Phase:
+    """Count the magnitudes of each column's entries, where there are records enough."""
+
+    def part(course: Course, released: Released, budget: Budget) -> float | None:  # noqa: ARG001
+        deviation = budget.moved(1.0) / budget.mu_of(course.share * MAGNITUDES_SHARE)
+        if not by_magnitude.pays(course.n_records, descent.n_columns, deviation):
+            return None
+        return budget.share_of_features(MAGNITUDES_SHARE)
+
+    def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
+        moved = fit.budget.moved_by_features(1.0)
+        unit = unit_of(1.0, moved, mu, course.n_records)
+        totals = descent.rows(fit, course, released).magnitudes(unit)
+        counts = fit.release(totals, moved, mu, unit).reshape(-1, N_MAGNITUDES) / unit
+        return Magnitudes(by_magnitude.scale_exponents_of(counts, deviation_of(moved, mu)))
+
+    return course_phase(
+        descent,
+        "magnitudes",
+        float(descent.n_columns * N_MAGNITUDES),
+        part,
+        make,
+        words="noisy counts of the magnitudes of every column's entries",
+        numbers=lambda budget: {"sensitivity": budget.moved_by_features(1.0)},
+    )
 
 
 def _phase(descent: Descent, part: Part, make: MakeOfCourse) -> Phase:

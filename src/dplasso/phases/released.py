@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.gradient_descent.energies import scale_exponents_of, shrinking
-from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, Mix, Scaling
+from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, NO_SCALE_EXPONENTS, Mix, Scaling
 from dplasso.phases.releases import (
     KINDS,
     NO_COLUMNS,
     Drawn,
     Entered,
     Kept,
+    Magnitudes,
     Mixed,
     Paired,
     Release,
@@ -100,6 +101,16 @@ class Released:
         energies, kept = self.energies, self.kept_columns
         return energies[kept] if energies.size and kept.size else energies
 
+    @property
+    def kept_exponents(self) -> NDArray[np.int8]:
+        """How often the entries of these columns are halved; none where columns are not scaled."""
+        measured, kept = self.last(Magnitudes), self.kept_columns
+        own = scale_exponents_of(self.kept_energies)
+        if measured is None or not measured.exponents.any():
+            return own
+        units = measured.exponents[kept] if kept.size else measured.exponents
+        return np.minimum(units + own if own.size else units, MOST_SCALE_EXPONENT).astype(np.int8)
+
     def scaling(self, constant: float, norm_bound: float | None, *, from_prior: bool) -> Scaling:
         """Return how rows are scaled to the length 1, or by a bound on their norms.
 
@@ -109,7 +120,7 @@ class Released:
         if norm_bound is not None:
             norm_bound *= shrinking(self.energies if from_prior else own)
         around = scale_exponents_of(self.energies) if from_prior else NO_SCALE_EXPONENTS
-        exponents = scale_exponents_of(own)
+        exponents = self.kept_exponents
         return Scaling(self.kept_columns, constant, norm_bound, exponents, around, self.length)
 
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -124,6 +124,16 @@ class Scaled(Release):
 
 
 @dataclass(frozen=True)
+class Magnitudes(Release):
+    """How often the entries of each column are halved, so that all columns have about one unit."""
+
+    kind: ClassVar[str] = "magnitudes"
+    dtypes: ClassVar[Mapping[str, str]] = {"exponents": "|i1"}
+
+    exponents: NDArray[np.int8]
+
+
+@dataclass(frozen=True)
 class Started(Release):
     """How much of a public model the fit starts from: `part` of the slope and shift found."""
 
