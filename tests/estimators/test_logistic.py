@@ -88,7 +88,8 @@ def test_the_statement_in_words(data):
     assert (statement.mechanism, statement.steps) == ("gaussian", 400)
     assert statement.epsilon == pytest.approx(1.0, rel=1e-9)
     assert (
-        "How: noisy counts of the two classes; noisy sums of the squared entries of every column; "
-        "at most 400 gradients over all records, each with Gaussian noise; and 60 such"
+        "How: noisy counts of the two classes; noisy counts of the magnitudes of every column's "
+        "entries; noisy sums of the squared entries of every column; at most 400 gradients over "
+        "all records, each with Gaussian noise; and 60 such"
     ) in statement.text()
     assert "0.2368-GDP" in statement.text()

@@ -91,7 +91,7 @@ def test_probabilities_are_calibrated(kind, epsilon, columns, p):
         X, y
     )
     shares = np.bincount(y) / y.size
-    np.testing.assert_allclose(model.predict_proba(X).mean(axis=0), shares, atol=0.02)
+    np.testing.assert_allclose(model.predict_proba(X).mean(axis=0), shares, atol=0.03)
     plain = np.exp(model.decision_function(X))
     plain /= plain.sum(axis=1, keepdims=True)
-    assert np.abs(plain.mean(axis=0) - shares).max() > 0.02
+    assert np.abs(plain.mean(axis=0) - shares).max() > 0.03

@@ -20,7 +20,7 @@ FLIPS = 12
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     path = tmp_path_factory.mktemp("whole") / "train.store"
-    X, person = random_matrix(60, 40, 0.2), np.repeat(np.arange(30), 4).reshape(60, 2)
+    X, person = random_matrix(60, 40, 0.2), np.repeat(2 * np.arange(30), 4).reshape(60, 2)
     write_store(block_source(X, Y, step=60, people=person), path)
     return path
 

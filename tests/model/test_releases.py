@@ -34,6 +34,7 @@ WHOLE = [
         | {"references": NONE},
     ),
     ("mix", {"overlap": 1.1, "relevance": 0.02, "n_directions": 30, "part": 0.4}),
+    ("magnitudes", {"exponents": np.array([0, 2, 0, 40], dtype=np.int8)}),
     ("scales", {"energies": np.array([1.0, 30.0, 2.0, 0.0], dtype=np.float32)}),
     ("length", {"length": 0.5}),
     ("rows", {"part": 0.5}),
