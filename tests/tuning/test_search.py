@@ -30,7 +30,7 @@ from dplasso import (
     PrivateSearch,
     load,
 )
-from dplasso.ledger import create_ledger
+from dplasso.ledger import UNITS, create_ledger
 from estimators.kinds import stored
 from recorded_fits import short_runs
 
@@ -214,9 +214,11 @@ def test_a_search_within_a_budget_by_itself_takes_all_of_it(tmp_path, seen):
     whole, small = tmp_path / "whole", tmp_path / "small"
     create_ledger(whole, 1.0, 1e-6)
     create_ledger(small, 0.9, 1e-6)
-    toy(ledger=whole).fit(X, Y)
+    statement = toy(ledger=whole).fit(X, Y).privacy_
     budget = Ledger(whole).budget()
     assert len(budget.entries) == 1
+    # What the ledger grants is less than the search costs, which alone is stated.
+    assert statement.mu == toy().fit(X, Y).privacy_.mu > math.sqrt(2.0 * budget.rho / UNITS)
     seen["fit"].clear()
     for search in (toy(epsilon=1e-3, ledger=whole), toy(ledger=small)):
         with pytest.raises(BudgetError, match="cannot pay for this search"):

@@ -183,18 +183,18 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         cost = divide_budget(self, candidates, records, tries)
         target = replace(target, bounds=checked_bounds(metric, None, first))
         scorer = scorer_of(cost, metric, target)
-        cost = whole_budget(cost, ledger)
+        charge = whole_budget(cost, ledger)
         declared = target.many_labels or getattr(first, "classes", None) is not None
         stated = {"classes_declared": declared, "by_person": by_person}
         warn_of(_stated(candidates[0], records, cost, seeded, **stated).cautions(), stacklevel=3)
-        check_affordable(ledger, cost)
+        check_affordable(ledger, charge)
         held = draw_held_out(person, self.held_out, stream)
         notes = {"prior": started or None}
         if ledger is not None and classes is not None:
             notes["fingerprint"] = data_fingerprint(y[rows] != (classes[0] if y.ndim == 1 else 0))
         best: Try
         parts = divided(records, rows, held)
-        with charged(ledger, cost, release=lambda: best[2].model_.digest, notes=notes):
+        with charged(ledger, charge, release=lambda: best[2].model_.digest, notes=notes):
             n_tries = draw_tries(cost.tries, stream)
             best = best_of(candidates, n_tries, parts, scorer, stream, seeded=seeded)
         self.best_score_, (self.best_params_, _), fitted = best

@@ -192,7 +192,11 @@ def scorer_of(cost: SearchCost, name: str, target: Target) -> Scorer:
 
 
 def whole_budget(cost: SearchCost, ledger: Ledger | None) -> SearchCost:
-    """If a search may use a whole unused budget, reduce its zCDP to what the ledger grants."""
+    """Return what a ledger is charged: a search may use a whole unused budget.
+
+    Its epsilon and delta are within that budget even if its zCDP is not. Then the charge has the
+    zCDP of the budget, which is not that of the search.
+    """
     if ledger is None:
         return cost
     budget = ledger.budget()
