@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from dplasso import BudgetError
 from dplasso.ledger import (
     UNITS,
+    Ledger,
     add_dataset,
     affords,
     charge_of,
@@ -27,7 +28,7 @@ from dplasso.ledger import (
 from dplasso.ledger.entries import spent
 from dplasso.privacy.budget import Draws, _sampling_delta, build_budget
 from dplasso.privacy.exponential_mechanism import sampling_delta_of
-from dplasso.tuning.search_cost import search_cost, tries_of
+from dplasso.tuning.search_cost import epsilon_of_search, search_cost, tries_of, whole_budget
 from ledger.workers import budget_with, charge, raw_charge
 
 COMMON = {"delta": 1e-6}
@@ -186,3 +187,23 @@ def test_the_total_of_a_person_in_all_data_sets_is_the_sum(tmp_path):
     assert total_of(read_budgets(path))[0] == epsilon_total(rho, draws, delta) > 1.9 * epsilon
     add_dataset(path, "april", 2.0, 1e-5, neighbors="replace-one")
     assert total_of(read_budgets(path)) is None
+
+
+def test_the_total_counts_a_search_that_has_a_whole_budget_by_its_own_promise(tmp_path):
+    path = tmp_path / "l"
+    create_ledger(path, 1.0, 1e-9, dataset="january")
+    add_dataset(path, "february", 1.0, 1e-6)
+    cost = search_cost(1.0, 1e-9, tries_of(10))
+    reserve(path, "january", charge_of(whole_budget(cost, Ledger(path, "january"))))
+    january, february = read_budgets(path)
+    # The charge is less zCDP than the search costs, so it says nothing at another delta.
+    by_charge = epsilon_total(january.rho, january.draw_delta, february.delta)
+    assert by_charge < epsilon_of_search(cost.try_rho, cost.tries, february.delta) < 1.0
+    assert total_of((january, february)) == (1.0, 1e-6 + 1e-9)
+    reserve(path, "february", charge(0.5))
+    (february,) = read_budgets(path)[1:]
+    alone = epsilon_total(february.rho, february.draw_delta, 1e-6)
+    assert total_of(read_budgets(path)) == (pytest.approx(1.0 + alone), 1e-6 + 1e-9)
+    # Nothing is known of more rows than the search covers.
+    add_dataset(path, "march", 1.0, 1e-6, rows_per_person=2)
+    assert total_of(read_budgets(path))[0] == math.inf

@@ -21,7 +21,7 @@ from dplasso.ledger.composition import (
     rho_limit,
 )
 from dplasso.ledger.database import FAILED, FINISHED, LedgerPath, new_image, transaction
-from dplasso.ledger.entries import Budget, Charge, spent
+from dplasso.ledger.entries import SEARCH, Budget, Charge, spent
 from dplasso.ledger.rows import insert_dataset, insert_entry, keyed, now, read_rows
 from dplasso.privacy.parameters import (
     check_delta,
@@ -271,11 +271,17 @@ def pick(budgets: Iterable[Budget], dataset: str | None, path: Any) -> Budget:
 def total_of(budgets: Sequence[Budget]) -> tuple[float, float] | None:
     """Return epsilon and delta of a person in all data sets; None if neighbour relations differ.
 
-    In each of them the person has as many rows as any of the budgets protects.
+    In each of them the person has as many rows as any of the budgets protects. A search that has a
+    budget to itself may be charged less zCDP than it costs (`dplasso.tuning.search_cost`), so its
+    own epsilon and delta are added.
     """
     if len({budget.neighbors for budget in budgets}) > 1:
         return None
     rows, delta = (max(getattr(b, name) for b in budgets) for name in ("rows_per_person", "delta"))
     costs = [spent(budget.entries, rows) for budget in budgets]
     rho, draws = (sum(cost) for cost in zip(*costs, strict=True))
-    return epsilon_total(rho, draws, delta), delta
+    alone = [b.entries for b in budgets if [entry.charge.kind for entry in b.entries] == [SEARCH]]
+    rho -= sum(spent(entries, rows)[0] for entries in alone)
+    epsilon = epsilon_total(rho, draws, delta)
+    searches = [entry.charge for entries in alone for entry in entries]
+    return epsilon + sum(s.epsilon for s in searches), delta + sum(s.delta for s in searches)
