@@ -32,7 +32,7 @@ from dplasso import (
 from dplasso.cluster import ThreadEngine
 from dplasso.data.store import write_store
 from dplasso.encoding.data_files import encode_files
-from dplasso.ledger import Ledger, create_ledger
+from dplasso.ledger import Ledger, add_dataset, create_ledger
 from recorded_fits import short_runs
 from recorder import compare
 from schemas import Bins, Categories, Schema, schema_of
@@ -256,6 +256,11 @@ class TestCost:
         with pytest.raises(BudgetError):
             released(table, **paid, epsilon=1e3, share=0.4)
         assert len(Ledger(ledger).budget().entries) == 2
+        # What one data set has paid for, another has not.
+        add_dataset(ledger, "wards", 3.0, 1e-5)
+        with pytest.raises(LedgerError, match=r"the data set of the fit in .* was not charged"):
+            fitted(DPLogisticRegression, schema, table, ledger=Ledger(ledger, dataset="wards"))
+        assert Ledger(ledger, "wards").budget().entries == ()
 
 
 class TestRefusals:

@@ -95,14 +95,14 @@ def check_affordable(ledger: Ledger | None, mechanism: Any, kind: str | None = N
 
 
 def check_paid(ledger: Ledger | None, release: str, what: str) -> None:
-    """Raise LedgerError if an earlier release, which is called `what`, was not charged here."""
+    """Raise LedgerError if the data set was not charged for an earlier release, called `what`."""
     if ledger is None:
         return
-    entries = (entry for budget in read_budgets(ledger.path) for entry in budget.entries)
-    if all(entry.release != release for entry in entries):
+    if all(entry.release != release for entry in ledger.budget().entries):
         raise LedgerError(
-            f"{what} were released from the same records, and {os.fspath(ledger.path)} was not "
-            "charged for it; release them with this ledger"
+            f"{what} were released from the same records, and the data set of the fit in "
+            f"{os.fspath(ledger.path)} was not charged for it; release them with this ledger and "
+            "data set. If they were other records, delete `edges` from the schema"
         )
 
 
