@@ -46,6 +46,7 @@ from dplasso.estimators.record_wise import rows_of
 from dplasso.model import read_model, write_model
 from dplasso.report.page import report_section
 from model.files import header_of, rewrite
+from secrets_in_messages import WORD, refused
 
 RNG = np.random.default_rng(0)
 WORDS = {"no": ["calm", "clear", "rested"], "yes": ["dizzy", "fever", "cough"]}
@@ -257,13 +258,11 @@ class TestRefused:
             rows_of(make_pipeline(step), counts)
 
     def test_what_a_step_says_of_a_record_is_hidden(self):
-        wards = PEOPLE[["ward"]]
-        steps = make_pipeline(OneHotEncoder(categories=[["A", "B"]])).fit(
-            wards[wards < "C"].dropna()
-        )
-        with pytest.raises(DataError, match="OneHotEncoder cannot take these rows") as error:
-            rows_of(steps, wards)
-        assert "C" not in str(error.value).replace("OneHotEncoder cannot", "")
+        encoder = OneHotEncoder(categories=[["A", "B"]])
+        wards = PEOPLE[["ward"]].replace("C", WORD)
+        steps = make_pipeline(encoder).fit(wards[wards < "C"].dropna())
+        for work in (lambda: rows_of(steps, wards), lambda: FittedAnew(encoder).transform(wards)):
+            refused(work, words=["OneHotEncoder cannot take these rows"])
 
     def test_save_and_the_largest_weights_refuse_it_too(self, tmp_path):
         pipeline = make_pipeline(StandardScaler(), model()).fit(NUMBERS, OLD)

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dplasso.encoding.encoder import PublicEncoder
 from dplasso.encoding.origin import RowSteps
-from dplasso.errors import DataError, ModelFileError
+from dplasso.errors import DataError, ModelFileError, of_a_stranger
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.cost import METHODS
 from dplasso.estimators.fitting import method_of, set_fitted
@@ -56,7 +56,8 @@ class FittedAnew(TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> Any:
         """Return the transformed rows; `DataError` if the columns differ from the original's."""
-        return clone(self.step).fit_transform(_with_columns(X, self.inputs))
+        with of_a_stranger(self.step):
+            return clone(self.step).fit_transform(_with_columns(X, self.inputs))
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
