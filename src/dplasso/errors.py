@@ -156,12 +156,16 @@ def need(module: str, purpose: str) -> None:
 
 @contextmanager
 def in_our_words(X: Any = None) -> Iterator[None]:
-    """Replace messages about X, or about labels, by ones that give the place and quote nothing."""
+    """Replace messages about X, or about labels, by ones that give the place and quote nothing.
+
+    NaN is looked for even if scikit-learn is set to assume that there is none.
+    """
     import numpy as np
+    from sklearn import config_context
 
     try:
         # The search for NaN sums all entries; an overflow there is not worth a warning.
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"), config_context(assume_finite=False):
             yield
     except (DataError, MissingExtraError, MemoryError):
         raise

@@ -4,6 +4,7 @@ import numpy as np
 import pandas
 import pytest
 import scipy.sparse as sp
+import sklearn
 from rich.progress import Progress
 from sklearn.exceptions import NotFittedError
 
@@ -155,6 +156,8 @@ def test_missing_values_are_told_of_what_is_private(kind):
     assert "sklearn" not in message
     for y in ([NAN, *Y[1:]], np.array([NAN, *Y[1:]], object)):
         assert str(refusal(kind, y=y)) == "Input y contains NaN: every row needs a label"
+    with sklearn.config_context(assume_finite=True):
+        assert str(refusal(kind, X=broken)) == message
 
 
 @each_kind

@@ -257,7 +257,7 @@ def test_a_clipped_entry_is_the_same_number_whatever_the_others_are(dtype):
     bound = 0.1
     for entry in (1.0, -1.0, 0.1, np.float32(0.1), 0.05):
         expected = min(max(float(dtype(entry)), -bound), bound)
-        for others in ([], [entry], [0.01], [7.0], [-7.0, 0.0]):
+        for others in ([], [entry], [0.01], [7.0], [-7.0, 0.0], [np.nan]):
             X = sp.csr_array(np.array([[entry, *others]], dtype=dtype))
             found = clipped(compress(X)[0], bound)
             first = found.values[0] if found.values.size else found.constant

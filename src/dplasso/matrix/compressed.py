@@ -104,7 +104,8 @@ def clipped(matrix: Compressed, bound: float) -> Compressed:
     depend on other entries.
     """
     values = matrix.values
-    if values.size and max(float(values.max()), -float(values.min())) > bound:
+    # An entry of NaN must not keep others from being clipped.
+    if values.size and not max(float(values.max()), -float(values.min())) <= bound:
         values = np.clip(values.astype(np.float64), -bound, bound)
     return matrix._replace(
         values=values,
