@@ -281,6 +281,44 @@ def test_a_row_beyond_the_limit_changes_nothing(monkeypatch):
             np.testing.assert_array_equal(found, expected)
 
 
+class Answers(BaseEstimator):
+    """A model of another package that answers the row of a number, in the type of this answer."""
+
+    def __init__(self, answers, classes_=None):
+        self.answers, self.classes_ = answers, classes_
+
+    def predict(self, X):
+        return np.array([self.answers[int(number)] for number in X[:, 0]])
+
+    predict_proba = predict
+
+
+LARGE, UNIT = (2**53, 2**53 + 1), {"target_bounds": (0.0, 1.0)}
+CHANCES = [np.array([1.0 - p, p], np.float32) for p in (0.1, 0.7)]
+
+
+@pytest.mark.parametrize(
+    ("metric", "answers", "y", "options"),
+    [
+        ("accuracy", [0, 1, "unknown"], (0, 1), {}),
+        ("f1", [0, 1, "unknown"], (0, 1), {}),
+        ("accuracy", [*LARGE, np.nan], LARGE[::-1], {}),
+        ("log_loss", [*CHANCES, ["0.5", "0.5"]], (0, 1), {}),
+        ("mae", [np.float32(0.1), np.float32(0.7), "0.5"], (0.1, 0.7), UNIT),
+    ],
+    ids=["words", "words counted", "large", "probabilities", "numbers"],
+)
+def test_an_answer_of_another_type_changes_no_other(monkeypatch, metric, answers, y, options):
+    """Together, numbers become texts, and whole numbers beside NaN lose their last digits."""
+    model = Answers(answers, None if options else np.array(y))
+    numbers, y = np.arange(3.0)[:, np.newaxis], np.array([*y, y[0]])
+    total, more, own = (
+        statistics(monkeypatch, model, numbers[some], y[some], metric=metric, **options)
+        for some in (slice(2), slice(3), slice(2, 3))
+    )
+    np.testing.assert_array_equal(total + own, more)
+
+
 class Pairs(Numerous):
     def predict_proba(self, X):
         return np.zeros((2, 2))

@@ -110,11 +110,13 @@ class _OneByOne(_Sequential):
 
     def _of(self, method: str, X: Any) -> NDArray[Any]:
         predict, predictions = getattr(self.model, method), []
+        # Answers of several types would be converted to a common one, in which labels change.
+        names = method == "predict" and getattr(self.model, "classes_", None) is not None
         row = _reader(X) if self.records is None else self._record
         numbers = range(X.shape[0]) if self.records is None else X[:, 0].astype(np.intp).tolist()
         for number in numbers:
             # Copied, because a prediction may be a view of the row, whose memory is reused.
-            predictions.append(np.array(predict(row(number))))
+            predictions.append(np.array(predict(row(number)), object if names else np.float64))
             if len(predictions[-1]) != 1:
                 raise DataError(
                     f"the model returned {len(predictions[-1]):,} predictions for 1 row"
