@@ -219,6 +219,11 @@ def test_a_fit_leaves_room_for_what_was_released_before_it(name, part):
 def test_what_leaves_too_little_or_is_not_counted_is_refused():
     with pytest.raises(ValueError, match="have already used most of it"):
         build().after(0.9 * build().mu)
+    # The draws for edges take too much of delta, or more than all of it.
+    for delta in (1e-50, 9e-51):
+        budget = build(Draws(gaussian=3e3), delta=delta)
+        with pytest.raises(ValueError, match=f"delta={delta:g} is too small .* a larger delta"):
+            budget.after(0.1 * budget.mu)
     with pytest.raises(ValueError, match="leave n_records out"):
         build(VERTICES).after(0.01)
     exact = build(epsilon=math.inf)

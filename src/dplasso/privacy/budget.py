@@ -213,11 +213,16 @@ class Budget:
                 "used most of it"
             )
         budget = replace(self, mu=math.sqrt(left), before=mu, sampling_delta=sampling)
-        if self.draws.vertices:
-            rho = budget.rho + mu * mu / 2.0
-            spent = accounting.epsilon_of_rho(rho, self.delta - sampling)
-        else:
-            spent = gaussian_epsilon(budget.whole, self.delta - sampling) + self.ratio_error
+        rest, spent = self.delta - sampling, math.inf
+        if rest > 0.0 and self.draws.vertices:
+            spent = accounting.epsilon_of_rho(budget.rho + mu * mu / 2.0, rest)
+        elif rest > 0.0:
+            spent = gaussian_epsilon(budget.whole, rest) + self.ratio_error
+        if spent > self.epsilon * (1.0 + MARGIN):
+            raise ParameterError(
+                f"`delta={self.delta:g}` is too small to cover the rounding of the draws for "
+                "private edges of bins; use a larger delta"
+            )
         return replace(budget, epsilon_spent=min(self.epsilon, spent))
 
 
