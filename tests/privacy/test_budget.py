@@ -30,6 +30,7 @@ from dplasso.privacy.budget import (
     build_budget,
 )
 from dplasso.privacy.exponential_mechanism import SAMPLING_ERROR, TRUE_SIGN
+from dplasso.privacy.parameters import share_bits
 from privacy.reference import event_of, exact_delta
 
 GAUSSIAN, VERTICES = Draws(gaussian=300_001.0), Draws(vertices=1000)
@@ -92,10 +93,10 @@ def test_gaussian_noise_never_spends_more_than_asked(epsilon, delta, n_iter, n_c
     assert 0 < spent <= min(epsilon, LARGEST_EPSILON)
     assert exact_delta(budget.mu, spent - budget.ratio_error) <= delta * (1 + 1e-12)
     assert budget.sampling_delta < delta / 2
-    # No standard deviation in units is smaller than what the rounding was charged for: a unit is
-    # 2^-32 of the sensitivity's own unit, or so coarse that the largest noise of a run, and with
-    # it a part of that, spans half the largest scale.
-    least = min(2.0**32 / budget.mu, LARGEST_SCALE / 2 / LARGEST_RATIO)
+    # No standard deviation in units is smaller than what the rounding was charged for, however many
+    # records there are: a unit is 2^-29 of the sensitivity's own unit, or so coarse that the
+    # largest noise of a run, and with it a part of that, spans half the largest scale.
+    least = min(2.0 ** share_bits(1e12) / budget.mu, LARGEST_SCALE / 2 / LARGEST_RATIO)
     charged = 2 * draws * TAIL**2 / (24 * least**2)
     assert budget.ratio_error >= charged * (1 - 1e-9)
     tail = draws * 2 * math.erfc(TAIL / math.sqrt(2)) * (1 + math.exp(spent))

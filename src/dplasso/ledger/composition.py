@@ -161,7 +161,8 @@ def largest_epsilon(
         if epsilon <= 0:
             return 0.0
         built = build(epsilon=epsilon)
-        sampling, ratio = built.sampling_delta, built.ratio_error
+        # With vertices, epsilon follows from a zCDP that includes the rounding.
+        sampling, ratio = built.sampling_delta, 0.0 if built.draws.vertices else built.ratio_error
         needed = counted(charge_of(built), budget.rows_per_person)[1]
     epsilon = epsilon_of(rho, delta - sampling) + ratio
     step = 2.0**-44

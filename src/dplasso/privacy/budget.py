@@ -8,7 +8,7 @@ follow from earlier releases (a filter, arXiv 2203.05481); the total never does.
 
 Rounding: the mass of every integer is off by a factor of at most ``1 + z``, ``z = TAIL^2 / (24
 s^2)``, with s the standard deviation in units. So n draws move log-ratios by at most ``2 n z``,
-which is withheld from epsilon. Units are so fine that s is at least ``2^32 / mu``, or half of
+which is withheld from epsilon. Units are so fine that s is at least ``2^29 / mu``, or half of
 `LARGEST_SCALE` over `LARGEST_RATIO`. The mass beyond `TAIL` standard deviations, times ``1 +
 exp(epsilon)``, is charged to delta for every draw.
 """
@@ -24,6 +24,7 @@ from dplasso.privacy import accounting
 from dplasso.privacy.accounting import LARGEST_SCALE, TAIL, calibrate_mu, gaussian_epsilon
 from dplasso.privacy.exponential_mechanism import SAMPLING_ERROR, sampling_delta_of
 from dplasso.privacy.parameters import (
+    FEWEST_BITS,
     RELATIONS,
     check_delta,
     check_epsilon,
@@ -112,7 +113,9 @@ class Budget:
         """
         if RELATIONS[self.neighbors].hides_features:
             return 0.0
-        least = max(self.mu / 2.0**29, self.rows_per_person * 2.0 * LARGEST_RATIO / LARGEST_SCALE)
+        least = max(
+            self.mu / 2.0**FEWEST_BITS, self.rows_per_person * 2.0 * LARGEST_RATIO / LARGEST_SCALE
+        )
         return math.sqrt(self.draws.gaussian) * least
 
     def moved_by_features(self, bound: float) -> float:
@@ -332,7 +335,7 @@ def _calibrated_rho(epsilon: float, delta: float) -> float:
 
 def _inexactness(draws: float, mu: float, epsilon: float) -> tuple[float, float]:
     """Return the delta of the tails that are not drawn, and what rounding adds to a log-ratio."""
-    scale = min(2.0**32 / mu, LARGEST_SCALE / 2.0 / LARGEST_RATIO)
+    scale = min(2.0**FEWEST_BITS / mu, LARGEST_SCALE / 2.0 / LARGEST_RATIO)
     ratio = 2.0 * draws * TAIL * TAIL / (24.0 * scale * scale)
     tails = draws * 2.0 * math.erfc(TAIL / math.sqrt(2.0)) * (1.0 + math.exp(min(epsilon, 700.0)))
     return tails, ratio

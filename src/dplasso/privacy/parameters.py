@@ -17,6 +17,8 @@ SMALLEST_BOUND = 1e-100
 LARGEST_BOUND = 1e100
 # Weights grow like T^2 in integers; up to here 64-bit margins keep 21 bits behind feature_bound.
 LARGEST_N_ITER = 2_000_000
+# Of a record's share of a sum, see `share_bits`: a cost holds for any number of records.
+FEWEST_BITS = 29
 
 
 def _number(name: str, value: Any) -> float:
@@ -95,9 +97,9 @@ def check_positive(name: str, value: Any) -> float:
 def share_bits(n_records: float | None) -> int:
     """Return the bits of a record's share of a sum: 32 for up to 2^30 records or an unknown number.
 
-    Otherwise 29. `check_records` refuses more records than 64-bit sums have room for.
+    Otherwise `FEWEST_BITS`. `check_records` refuses more records than 64-bit sums have room for.
     """
-    return 32 if n_records is None or n_records <= 2.0**30 else 29
+    return 32 if n_records is None or n_records <= 2.0**30 else FEWEST_BITS
 
 
 def check_records(n_records: int, bits: int) -> None:
