@@ -98,11 +98,12 @@ def said_by(*arguments):
 
 
 def test_fit_says_all_cautions_and_says_them_once(train):
-    told = said_by("fit", train, "--epsilon", "1e9", "--delta", "0.01")
+    fit = "fit", train, "--features", "30"
+    told = said_by(*fit, "--epsilon", "1e9", "--delta", "0.01")
     for words in ("caution (red): an epsilon of", "caution (red): a delta of", "caution (amber):"):
         assert told.count(words) == 1
     assert "warning" not in told
-    options = ("fit", train, "--epsilon", "1", "--classes=-1,1")
+    options = (*fit, "--epsilon", "1", "--classes=-1,1")
     assert "caution" not in said_by(*options)
     assert "caution (red): not diff" in said_by(*options, "--seed", "1")
     # Delta is held against the rows that were read.

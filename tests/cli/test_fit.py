@@ -37,14 +37,14 @@ def test_json_has_exactly_the_documented_keys(fitted, held_out, tmp_path, monkey
     report = fitted("--test", held_out, "--model", out, epsilon=1)
     common = {
         *("n_samples", "n_features", "nnz", "n_nonzero", "seconds", "privacy", "model"),
-        "not_for_release",
+        *("cautions", "not_for_release"),
     }
     assert set(report) == common | {"test", "standard_error", "n_significant", "heaviest"}
     assert set(report["seconds"]) == {"read", "train", "compile"}
     assert report["privacy"] == dplasso.load(out).privacy_.to_dict()
     assert set(report["test"]) == {"auc", "accuracy", "n_samples"}
     assert (report["n_samples"], report["n_features"]) == (800, 30)
-    assert report["not_for_release"] == ["n_samples", "nnz", "seconds", "test"]
+    assert report["not_for_release"] == ["n_samples", "nnz", "seconds", "test", "n_features"]
     assert report["model"] == str(out)
     assert all(spent >= 0 for spent in report["seconds"].values())
     assert 0.99 < report["privacy"]["epsilon"] <= 1.0

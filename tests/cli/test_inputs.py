@@ -61,10 +61,31 @@ def test_a_store_gives_the_model_of_the_file_and_knows_its_columns(train, tmp_pa
     assert predicted.count("\n") == 1 + 800
     scores, other_scores = (found("evaluate", model, *given) for given in rows)
     assert scores == other_scores
-    for cluster in ((), ("--cluster", "threads")):
-        assert "The number of columns" not in said("fit", data, "--epsilon", 1, *cluster)
-        told = said("fit", undeclared, "--epsilon", 1, *cluster)
-        assert "taken from the data when the store was made" in told
+
+
+def test_a_number_of_columns_from_the_data_is_marked(train, tmp_path):
+    """One record with a column of its own would show in the model."""
+    wide, model, words = tmp_path / "w.svm", tmp_path / "m.npz", "number of columns was taken"
+    wide.write_text(train.read_text() + "1 99:1\n")
+    declared, undeclared = tmp_path / "d.store", tmp_path / "u.store"
+    done("convert", train, declared, "--features", 30)
+    done("convert", wide, undeclared)
+    fit, threads = ("--epsilon", 1, "--classes=-1,1"), ("--cluster", "threads")
+    for marked, *data in (
+        (True, wide),
+        (True, undeclared),
+        (True, undeclared, *threads),
+        (False, train, "--features", 30),
+        (False, declared),
+        (False, declared, *threads),
+    ):
+        options = (*data, *fit, "--model", model, "--force")
+        result = done("fit", *options, "--json")
+        written = json.loads(result.stdout)
+        assert (words in result.stderr) == marked
+        assert ("n_features" in written["not_for_release"]) == marked
+        for cautions in (written["cautions"], found("show", model)["cautions"]):
+            assert [words in one["sentence"] for one in cautions] == [True] * marked
 
 
 # --- people --------------------------------------------------------------------------------------

@@ -47,6 +47,7 @@ def state(epsilon=1.0, delta=1e-6, *, seeded=None, declared=True):
         ("red", "not below one over the number of records", state(), {"n_records": 2e6}),
         ("red", "one record in 100;", state(delta=0.01), {}),
         ("amber", "labels were taken from the data", state(declared=False), {}),
+        ("amber", "columns was taken from the data", state(), {"columns_declared": False}),
         ("red", "a seed was given", state(seeded=1), {"n_records": 2e6}),
         ("red", "draft that nobody has edited", state(), {"draft": True, "unconfirmed": True}),
         ("amber", "nobody has confirmed", state(), {"unconfirmed": True}),

@@ -66,7 +66,6 @@ class Stores:
     places: list[str]
     shape: tuple[int, int]
     nnz: int
-    columns_declared: bool
 
 
 def read_partitions(
@@ -100,6 +99,5 @@ def read_partitions(
             f"the stores have {columns:,} columns, not {n_features:,}; leave --features out"
         )
     labels = np.concatenate([store.y for store in stores])
-    declared = all(store.columns_declared for store in stores)
-    rows = Stores(places, (len(labels), columns), sum(store.nnz for store in stores), declared)
+    rows = Stores(places, (len(labels), columns), sum(store.nnz for store in stores))
     return Dataset(with_origin(rows, origin_of(stores[0])), labels, f"{len(places)} stores")

@@ -36,6 +36,7 @@ from dplasso.fit.run import Hooks
 from dplasso.ledger import check_affordable
 from dplasso.model import write_model
 from dplasso.model.weights import beyond_by_chance, count_of, signs, weights_of
+from dplasso.report.page import cautions_about
 
 HEAVIEST = 10
 # Entries of the JSON document that depend on the data without noise, or on other fits.
@@ -144,6 +145,9 @@ def fit(asked: FitOptions, explain: bool = False) -> output.Result:
                 kept.finish()
     report = _report(fitted, asked)
     curators = [name for name in _CURATORS if name in report]
+    origin = fitted.estimator.model_.origin
+    if origin is not None and not origin.columns_declared:
+        curators.append("n_features")
     show = partial(_print, fitted, report, asked, explain=explain)
     return output.Result(report | {"not_for_release": curators}, show)
 
@@ -231,6 +235,7 @@ def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
         "n_nonzero": len(weights),
         "seconds": fitted.seconds,
         "privacy": estimator.privacy_.to_dict(),
+        "cautions": output.cautions_json(cautions_about(estimator.model_)),
         "model": asked.model,
     }
     if hasattr(estimator, "coef_standard_error_"):
@@ -255,7 +260,7 @@ def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
 def _print(fitted: _Fitted, report: dict[str, Any], asked: FitOptions, *, explain: bool) -> None:
     """Print a fit: first what may be released, then what may not."""
     estimator, train = fitted.estimator, fitted.train
-    wanted, model = asked.wanted, asked.model
+    model = asked.model
     written = "nothing (give --model to keep the model)" if model is None else str(model)
     if "checkpoint" in report:
         written += f", checkpoint {report['checkpoint']['path']}"
@@ -275,9 +280,6 @@ def _print(fitted: _Fitted, report: dict[str, Any], asked: FitOptions, *, explai
     if asked.person_column is not None or (store is not None and store.knows_people):
         rows = "1 row" if (most := estimator.rows_per_person) == 1 else f"{most:,} rows"
         output.text(f"The fit used at most {rows} of each person (--rows-per-person).")
-    note = None if wanted.features is not None else _columns_note(train)
-    if note is not None:
-        output.text(note)
     output.text()
     output.text(output.NOT_FOR_RELEASE)
     facts = {"data": output.data_text(report)}
@@ -326,15 +328,3 @@ def _schema_remarks(train: Dataset) -> list[str]:
     else:
         return []
     return coverage_notes(origin.schema, counts, int(X.shape[0]))
-
-
-def _columns_note(train: Dataset) -> str | None:
-    """Say where the number of columns comes from, unless it was declared."""
-    origin, declared = origin_of(train.X), getattr(train.X, "columns_declared", None)
-    if declared or (origin is not None and origin.schema is not None):
-        return None
-    came, how = "was taken from the file and", " Declare it with --features."
-    if declared is not None:
-        came = "was taken from the data when the store was made and"
-        how = " Declare it with convert --features."
-    return f"The number of columns ({train.X.shape[1]:,}) {came} is treated as public.{how}"

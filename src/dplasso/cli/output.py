@@ -74,6 +74,11 @@ def cautions(cautions: "Sequence[Caution]") -> None:
         note(f"caution ({caution.level}): {caution.sentence}", style)
 
 
+def cautions_json(cautions: "Sequence[Caution]") -> list[dict[str, str]]:
+    """Return cautions as JSON values."""
+    return [{"level": caution.level, "sentence": caution.sentence} for caution in cautions]
+
+
 def note(sentence: str, style: str = "dim") -> None:
     """Print a remark on standard error, on one line unless that is a terminal."""
     wrap = err.is_terminal

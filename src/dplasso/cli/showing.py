@@ -84,7 +84,7 @@ def show(
         "intercept": linear_part(held)[1][0],
         **output.inferred(estimates),
         "privacy": held.statement.to_dict(),
-        "cautions": [{"level": each.level, "sentence": each.sentence} for each in cautions],
+        "cautions": output.cautions_json(cautions),
     }
 
     def print_model() -> None:

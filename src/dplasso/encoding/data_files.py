@@ -123,7 +123,8 @@ def read_records(
     source = encode_files(files, schema, n_features=n_features, **options).source
     X, y, people = gather(source, progress)
     numbers = None if people is None else number_people(people)
-    origin = Origin(schema, options.get("binarize", False))
+    declared = schema is not None or n_features is not None
+    origin = Origin(schema, options.get("binarize", False), columns_declared=declared)
     return Dataset(with_origin(X, origin), y, source.name, numbers)
 
 

@@ -27,12 +27,13 @@ class Origin:
 
     `schema`: the schema that encoded them; None for column numbers from the data.
     `binarize`: whether every non-zero value was replaced by 1. `warned`: whether the encoder has
-    warned of a draft already.
+    warned of a draft already. `columns_declared`: False if their number was taken from the data.
     """
 
     schema: Schema | None = None
     binarize: bool = False
     warned: bool = field(default=False, compare=False)
+    columns_declared: bool = field(default=True, compare=False)
 
     @property
     def edges(self) -> ReleasedEdges | None:
@@ -42,7 +43,8 @@ class Origin:
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
         schema = None if self.schema is None else self.schema.to_json()
-        return {"schema": schema, "binarize": self.binarize}
+        made = {"schema": schema, "binarize": self.binarize}
+        return made | {"columns_declared": self.columns_declared}
 
 
 def origin_from_json(document: Any) -> Origin | None:
@@ -52,7 +54,11 @@ def origin_from_json(document: Any) -> Origin | None:
     schema = document["schema"]
     if not isinstance(document["binarize"], bool):
         raise ValueError("binarize must be true or false")
-    return Origin(None if schema is None else schema_from_json(schema), document["binarize"])
+    return Origin(
+        None if schema is None else schema_from_json(schema),
+        document["binarize"],
+        columns_declared=document.get("columns_declared") is not False,
+    )
 
 
 class EdgedRows(csr_array):

@@ -152,7 +152,8 @@ def cluster_records(
     first = parts[0].y
     n_labels = 0 if first is None or first.ndim == 1 else int(first.shape[1])
     weighted, by_person = sample_weight is not None, groups is not None or knows_people
-    return ClusterRecords(workers, names[0], origins[0], weighted, by_person, n_labels)
+    origin = next((one for one in origins if one and not one.columns_declared), origins[0])
+    return ClusterRecords(workers, names[0], origin, weighted, by_person, n_labels)
 
 
 def _each(some: Any, X: Any, n_partitions: int, kind: str) -> list[Any]:

@@ -140,7 +140,7 @@ def _prepared(method: Method, records: Records, hooks: Hooks) -> Begun:
         check_paid(method.ledger, edges.digest, f"the edges of {', '.join(edges.columns)}")
         earlier = [edges.stated(budget.rows_per_person)]
     statement = method.statement(task, budget, n_features, earlier, by_person=records.by_person)
-    hooks.cautioned(statement.cautions(method.n_records, classes=task.classes.tolist()))
+    hooks.cautioned(statement.cautions(method.n_records, **_known(task, records)))
     if hooks.checkpoints is None:
         check_affordable(method.ledger, budget)
     # This reads all of a store, so cheaper refusals come first.
@@ -152,6 +152,12 @@ def _prepared(method: Method, records: Records, hooks: Hooks) -> Begun:
         notes = {"fingerprint": data_fingerprint(labels), "prior": prior}
     plan = method.plan(task, n_features, records.weighted)
     return Begun(method, task, budget, plan, statement, records, notes)
+
+
+def _known(task: Task, records: Records) -> dict[str, Any]:
+    """Return what the cautions need to know besides the statement."""
+    declared = records.origin is None or records.origin.columns_declared
+    return {"classes": task.classes.tolist(), "columns_declared": declared}
 
 
 def _warn_of_noise(begun: Begun, n_records: float) -> None:
@@ -168,9 +174,9 @@ def _modelled(
     counted, method, statement = released.last(Counted), begun.method, begun.statement
     if method.n_records is None and counted:
         # Show the cautions that the released count adds.
-        classes = begun.task.classes.tolist()
-        before = statement.cautions(None, classes=classes)
-        after = statement.cautions(counted.total, classes=classes)
+        known = _known(begun.task, begun.records)
+        before = statement.cautions(None, **known)
+        after = statement.cautions(counted.total, **known)
         if len(after) > len(before):
             hooks.cautioned([caution for caution in after if caution not in before])
     run_of_last = getattr(last, "run", None)

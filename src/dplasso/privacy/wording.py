@@ -41,6 +41,11 @@ _ONLY_LABELS = (
     "only labels are protected: the rest of each row may show in the model, so it must be public; "
     "if it is not, fit with `neighbors='add-remove'`"
 )
+_COLUMNS_FROM_DATA = (
+    "the number of columns was taken from the data, which the guarantee does not protect: a last "
+    "column that only one record has would show; declare it instead (`n_features`; --features of "
+    "fit, or of convert for a store)"
+)
 _said = set[str]()
 
 
@@ -242,6 +247,7 @@ def cautions_of(
     draft: bool = False,
     unconfirmed: bool = False,
     classes: Sequence[Any] = (),
+    columns_declared: bool = True,
 ) -> list[Caution]:
     """Return why the promise means less than it seems to, red cautions first.
 
@@ -253,6 +259,8 @@ def cautions_of(
         Whether the schema is an unedited draft from the data, or one that nobody has confirmed.
     classes : sequence, optional
         The class labels, to be listed if they were taken from the data.
+    columns_declared : bool, default=True
+        Whether the number of columns was declared, not taken from the data.
 
     Returns
     -------
@@ -279,6 +287,8 @@ def cautions_of(
                     once=True,
                 )
             )
+        if not columns_declared:
+            cautions.append(Caution(AMBER, _COLUMNS_FROM_DATA))
     if draft:
         cautions.append(
             Caution(

@@ -91,6 +91,7 @@ def cautions_about(model: Model) -> list[Caution]:
         draft=schema is not None and schema.is_unedited_draft,
         unconfirmed=schema is not None and schema.confirmed is False,
         classes=model.classes.tolist(),
+        columns_declared=model.origin is None or model.origin.columns_declared,
     )
 
 
