@@ -224,6 +224,36 @@ def test_tables_are_not_quoted(table):
     refused(lambda: encoder.fit_transform(frame))
 
 
+COLUMNS = {
+    "a list": [WORD, *map(str, range(40))],
+    "an array": np.array([WORD, *map(str, range(40))]),
+    "a series": pandas.Series([WORD, *map(str, range(40))]),
+    "a text": f"has been in {WORD} since the summer of 2031",
+}
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_records_that_are_passed_as_a_parameter_are_not_quoted(fitted, column):
+    """Ids, labels or notes, one argument too far to the right or left."""
+    given = COLUMNS[column]
+    # A text may be the path of one.
+    paths = ("ledger", "prior", "public_rows") if isinstance(given, str) else ()
+    places = "epsilon delta metric neighbors rows_per_person confidence random_state ledger"
+    for name in places.split():
+        if name not in paths:
+            refused(lambda name=name: private_score(fitted, X, Y, **{name: given}))
+    names = "epsilon delta max_weights row_norm classes class_weight prior public_data public_rows"
+    for name in f"{names} neighbors rows_per_person random_state n_jobs".split():
+        if name not in paths:
+            model = DPLogisticRegression(**({"epsilon": 1.0, "classes": [0, 1]} | {name: given}))
+            refused(lambda model=model: model.fit(X, Y))
+    refused(lambda: DPLinearRegression(1.0, target_bounds=given).fit(X, Y))
+    for name in ("grid", "epsilon", "tries", "held_out", "random_state", "metric"):
+        settings = {"estimator": CLASSIFIERS[1], "grid": {}} | {name: given}
+        refused(lambda settings=settings: PrivateSearch(**settings).fit(X, Y))
+    refused(lambda: fitted.explain(X, given))
+
+
 def test_the_secret_would_be_found():
     """What the tests look through holds what scikit-learn and Python's chains would tell."""
     with pytest.raises(AssertionError, match="Zanzibar"):

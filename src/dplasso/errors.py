@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from numbers import Number
 from typing import Any
 
 # A parameter that a message names: `name` or `name=value`.
@@ -138,8 +139,18 @@ class ClusterError(RuntimeError):
 
 
 def shown(value: object) -> str:
-    """Return a parameter's value, shortened, in one line of a message."""
-    return " ".join(reprlib.repr(value).split())
+    """Return a parameter's value for a message: up to four numbers or short texts, or its type.
+
+    Anything larger may be records, passed by mistake.
+    """
+    several = value if isinstance(value, list | tuple) else [value]
+    single = (
+        isinstance(e, Number | None) or (isinstance(e, str) and len(e) <= 40) for e in several
+    )
+    if len(several) <= 4 and all(single):
+        return " ".join(reprlib.repr(value).split())
+    shape = getattr(value, "shape", None)
+    return f"an object of type {type(value).__name__}" + (f" of shape {shape}" if shape else "")
 
 
 EXTRAS = {"fsspec": "storage", "matplotlib": "plot", "onnx": "onnx", "skl2onnx": "onnx"}

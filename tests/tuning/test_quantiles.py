@@ -267,7 +267,7 @@ class TestRefusals:
     def test_what_cannot_be_released(self):
         table = people(50)
         for options, words in (
-            ({"bins": 1}, "bins must be a whole number from 2 to 64"),
+            ({"bins": 1}, "bins must be whole, from 2 to 64"),
             ({"share": 0.5}, "share must lie between 0 and 0.5"),
             ({"epsilon": -1}, "epsilon must be greater than 0"),
             ({"epsilon": math.inf}, "epsilon must be positive and finite"),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dplasso.errors import DataError, ParameterError, in_our_words
+from dplasso.errors import DataError, ParameterError, in_our_words, shown
 
 # A label has the first kind that fits it.
 _LABEL_KINDS = ("bool", "number", "string")
@@ -32,7 +32,9 @@ def classes_of(y: Any, declared: ArrayLike | None) -> NDArray[Any]:
         return shortest(classes)
     classes = shortest(classes)
     if classes.ndim != 1 or not 2 <= len(set(classes.tolist())) == classes.size:
-        raise ParameterError(f"`classes` must be two or more different labels, got {declared!r}")
+        raise ParameterError(
+            f"`classes` must be two or more different labels, got {shown(declared)}"
+        )
     return classes
 
 
@@ -77,13 +79,15 @@ def refuse_strange(
     The message names the row, but not its label, because undeclared labels are private.
     """
     if np.any(strange):
-        shown = [repr(label) for label in classes.tolist()]
+        names = [repr(label) for label in classes.tolist()]
+        # Very many may be ids, passed as classes by mistake.
+        few = f" {', '.join(names[:-1])} and {names[-1]}" if len(names) <= 30 else ""
         at, ours = int(np.argmax(strange)), [str(label).strip().lower() for label in classes]
         like = y is not None and str(np.ravel(y)[at]).strip().lower() in ours
         cure = "; it differs from a class only in type, blanks or capitals" if like else ""
         raise DataError(
-            f"`y` holds a label that is not one of {whose} {', '.join(shown[:-1])} and "
-            f"{shown[-1]}: row {at + 1:,} of those that enter{cure}"
+            f"`y` holds a label that is not one of {whose}{few}: row {at + 1:,} of those that "
+            f"enter{cure}"
         )
 
 

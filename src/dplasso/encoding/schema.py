@@ -21,7 +21,7 @@ from dplasso.encoding.contract import Coded, Part, TableColumns, Where
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.levels import Levels
 from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number, Pairs
-from dplasso.errors import ParameterError
+from dplasso.errors import ParameterError, shown
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.statement import PrivacyStatement, StatedRelease
 from dplasso.privacy.wording import rounded_up
@@ -327,13 +327,13 @@ def schema_from_json(document: Any) -> Schema:
         raise ValueError(f"unknown entry {unknown[0]!r}; a schema has {', '.join(_ENTRIES)}")
     label = document.get("label")
     if label is not None and not isinstance(label, str):
-        raise ValueError(f"label must be the name of a column, got {label!r}")
+        raise ValueError(f"label must be the name of a column, got {shown(label)}")
     parts, confirm = [], []
     for number, entry in enumerate(document["parts"], 1):
         kind = entry.get("kind") if isinstance(entry, Mapping) else None
         if not isinstance(kind, str) or kind not in _KINDS:
             raise ValueError(
-                f"part {number}: kind must be one of {', '.join(_KINDS)}, got {kind!r}"
+                f"part {number}: kind must be one of {', '.join(_KINDS)}, got {shown(kind)}"
             )
         names = {field.name: field.default is MISSING for field in fields(_KINDS[kind])}
         values = {name: value for name, value in entry.items() if name not in _OF_PARTS}
@@ -348,7 +348,7 @@ def schema_from_json(document: Any) -> Schema:
         if absent := [name for name, needed in names.items() if needed and name not in values]:
             raise ValueError(f"part {number}: {kind} needs {absent[0]!r}")
         if not isinstance(values.get("column", ""), str):
-            raise ValueError(f"part {number}: column must be a name, got {values['column']!r}")
+            raise ValueError(f"part {number}: column must be a name, got {shown(values['column'])}")
         try:
             parts.append(_KINDS[kind](**values))
         except (TypeError, ValueError, OverflowError) as error:
@@ -356,7 +356,7 @@ def schema_from_json(document: Any) -> Schema:
     note, edges = str(document.get("note") or ""), edges_from_json(document.get("edges"))
     confirmed = document.get("confirmed")
     if confirmed not in (True, False, None):
-        raise ValueError(f"confirmed must be true or false, got {confirmed!r}")
+        raise ValueError(f"confirmed must be true or false, got {shown(confirmed)}")
     missing = document.get("missing") or ()
     if confirmed:
         # A model must not carry a draft's remarks about the records.

@@ -7,7 +7,7 @@ from typing import Any
 
 from scipy.special import ndtri
 
-from dplasso.errors import ParameterError
+from dplasso.errors import ParameterError, shown
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.classifiers import DPLassoClassifier, DPLogisticRegression
 from dplasso.estimators.fitting import method_of
@@ -61,7 +61,7 @@ def estimator_of(
 ) -> PrivateLinearModel:
     """Return the estimator of a method; ValueError if it does not exist for such targets."""
     if method not in METHODS:
-        raise ParameterError(f"`method` must be one of {', '.join(METHODS)}, got {method!r}")
+        raise ParameterError(f"`method` must be one of {', '.join(METHODS)}, got {shown(method)}")
     of_classes, of_numbers = METHODS[method]
     if target_bounds is None and method == "linear":
         target_bounds = (0.0, 1.0)
@@ -91,7 +91,7 @@ def estimator_of(
 def task_of(n_classes: int, target_bounds: Any) -> Task:
     """Return the task for these settings; ValueError if they cannot be combined."""
     if n_classes < 2:
-        raise ParameterError(f"`n_classes` must be 2 or more, got {n_classes!r}")
+        raise ParameterError(f"`n_classes` must be 2 or more, got {shown(n_classes)}")
     if target_bounds is None:
         return Labels().of_size(n_classes)
     if n_classes != 2:
@@ -300,7 +300,7 @@ def plan_intervals(
     """
     for name, part in (("positive", positive), ("power", power)):
         if not 0.0 < part < 1.0:
-            raise ParameterError(f"`{name}` must be between 0 and 1, got {part!r}")
+            raise ParameterError(f"`{name}` must be between 0 and 1, got {shown(part)}")
     bound = math.sqrt(n_features) if row_norm is None else check_positive("row_norm", row_norm)
     method = "logistic" if target_bounds is None else "linear"
     options = {"epsilon": epsilon, "delta": delta, "row_norm": bound, **settings}

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dplasso.data.store import check_entries
 from dplasso.encoding.encoder import encoded_alike
-from dplasso.errors import DataError, ParameterError
+from dplasso.errors import DataError, ParameterError, shown
 from dplasso.fit.records import store_of, validated
 from dplasso.fit.task import Labels, Task
 from dplasso.matrix.compressed import Compressed, checked, clipped, compress
@@ -221,7 +221,7 @@ def _output(fitted: Any, label: Any) -> int | None:
         return 0 if len(np.atleast_1d(fitted.intercept_)) == 1 else None
     if label not in classes or (len(classes) == 2 and not many and label != classes[1]):
         allowed = classes if many or len(classes) != 2 else classes[1:]
-        raise ParameterError(f"`label` must be one of {allowed!r}, got {label!r}")
+        raise ParameterError(f"`label` must be one of {allowed!r}, got {shown(label)}")
     return classes.index(label) if many or len(classes) > 2 else 0
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from dplasso.errors import ParameterError
+from dplasso.errors import ParameterError, shown
 from dplasso.fit.method import Method, checked_count, common_parameters, word_or_number
 from dplasso.fit.task import Task
 from dplasso.frank_wolfe.drift import PLAIN_TOLERANCE, PRIVATE_TOLERANCE, tolerance_within_noise
@@ -65,7 +65,7 @@ class FrankWolfeLoop(Method):
         check_selector(params["selector"], step if private else "none")
         if params["solver"] not in SOLVERS:
             raise ParameterError(
-                f"`solver` must be one of {', '.join(SOLVERS)}, got {params['solver']!r}"
+                f"`solver` must be one of {', '.join(SOLVERS)}, got {shown(params['solver'])}"
             )
         if step == "paper" and params.get("class_weight") is not None:
             raise ParameterError("`mechanism='paper'` has no `class_weight`; leave it out")

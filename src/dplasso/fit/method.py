@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
-from dplasso.errors import ParameterError
+from dplasso.errors import ParameterError, shown
 from dplasso.fit.public_knowledge import (
     PARAMETERS,
     Learn,
@@ -306,7 +306,8 @@ def checked_target_bounds(bounds: Any) -> tuple[float, float]:
     # Between two of the smallest numbers there is no middle.
     if not (math.isfinite(low) and math.isfinite(high) and 0.5 * high - 0.5 * low > 0.0):
         raise ParameterError(
-            f"`target_bounds` must be two finite numbers (low, high), low < high, got {bounds!r}"
+            "`target_bounds` must be two finite numbers (low, high), low < high, got "
+            + shown(bounds)
         )
     return low, high
 
@@ -325,7 +326,7 @@ def word_or_number(
         return words[value]
     if isinstance(value, kind) and not isinstance(value, bool) and valid(value):
         return int(value) if kind is Integral else float(value)
-    raise ParameterError(f"`{name}` must be {right}, got {value!r}")
+    raise ParameterError(f"`{name}` must be {right}, got {shown(value)}")
 
 
 def checked_count(params: Mapping[str, Any], name: str) -> int | None:

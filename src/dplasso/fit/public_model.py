@@ -2,7 +2,6 @@
 
 import csv
 import os
-import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from errno import ENOENT
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.encoding.schema import Schema
-from dplasso.errors import ParameterError, ParameterTypeError
+from dplasso.errors import ParameterError, ParameterTypeError, shown
 from dplasso.model import Model, read_model
 from dplasso.model.weights import errors_of_all, linear_part
 from dplasso.privacy.wording import rounded_up
@@ -112,7 +111,7 @@ def _read(prior: Any) -> PublicModel:
     try:
         weights = np.atleast_2d(np.asarray(prior, dtype=np.float64))
     except (TypeError, ValueError):
-        raise ParameterTypeError(f"`prior` must be {_FORMS}, got {reprlib.repr(prior)}") from None
+        raise ParameterTypeError(f"`prior` must be {_FORMS}, got {shown(prior)}") from None
     return PublicModel(weights, None, "an array of weights")
 
 
@@ -184,7 +183,7 @@ def _of_mapping(table: Mapping[Any, Any]) -> PublicModel:
     """Return weights by name; each a number or one for each class, or a mapping for each class."""
     if not table:
         raise ParameterError(
-            f"`prior` must have a weight for each column that it knows, got {table!r}"
+            f"`prior` must have a weight for each column that it knows, got {shown(table)}"
         )
     labels = None
     if all(isinstance(inner, Mapping) for inner in table.values()):

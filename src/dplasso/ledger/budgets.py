@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dplasso.errors import LedgerError, ParameterTypeError
+from dplasso.errors import LedgerError, ParameterTypeError, shown
 from dplasso.files.disk import atomic_write
 from dplasso.ledger.composition import (
     affords,
@@ -104,7 +104,7 @@ def name_dataset(path: LedgerPath, dataset: str) -> None:
 def check_name(dataset: Any, what: str = "dataset") -> str:
     """Return the name of a data set, or another line of the curator's in the parameter `what`."""
     if not isinstance(dataset, str):
-        raise ParameterTypeError(f"`{what}` must be a string, got {dataset!r}")
+        raise ParameterTypeError(f"`{what}` must be a string, got {shown(dataset)}")
     if not dataset.strip() or not dataset.isprintable() or len(dataset) > _LONGEST_NAME:
         raise LedgerError(
             f"`{what}` must be one line of 1 to {_LONGEST_NAME} printable characters, got "

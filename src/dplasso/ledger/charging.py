@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from dplasso.errors import LedgerError, LedgerWarning, ParameterTypeError
+from dplasso.errors import LedgerError, LedgerWarning, ParameterTypeError, shown
 from dplasso.ledger.budgets import Reservation, check_name, finish, pick, read_budgets, reserve
 from dplasso.ledger.composition import affords, refuse_overspending, refuse_relation
 from dplasso.ledger.entries import Budget, Charge, charge_of
@@ -47,7 +47,7 @@ class Ledger:
     def __post_init__(self) -> None:
         if not isinstance(self.path, str | os.PathLike) or not os.fspath(self.path):
             raise ParameterTypeError(
-                f"`ledger` must be None, a path or a dplasso.Ledger, got {self.path!r}"
+                f"`ledger` must be None, a path or a dplasso.Ledger, got {shown(self.path)}"
             )
         for name in ("dataset", "purpose"):
             if getattr(self, name) is not None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dplasso.encoding.origin import Origin, RowSteps, origin_from_json, row_steps_from_json
 from dplasso.encoding.schema import Schema
-from dplasso.errors import ModelFileError
+from dplasso.errors import ModelFileError, shown
 from dplasso.files.archive import (
     ArchiveKind,
     array_of,
@@ -85,7 +85,7 @@ def write_released(
     if (declared := params.get("classes")) is not None:
         if labels_to_array(declared)[0].tolist() != labels.tolist():
             raise ValueError(
-                f"classes={declared!r} was changed after fitting: the model knows the labels "
+                f"classes={shown(declared)} was changed after fitting: the model knows the labels "
                 f"{labels.tolist()}."
             )
         params = {**params, "classes": _LABELS}
@@ -145,8 +145,7 @@ def params_to_json(params: Mapping[str, Any], noun: str) -> dict[str, Any]:
 
     def refuse(name: str, value: Any) -> Any:
         raise ValueError(
-            f"A {noun} file cannot hold the parameter {name}={value!r} of type "
-            f"{type(value).__name__}."
+            f"A {noun} file cannot hold the parameter {name} of type {type(value).__name__}."
         )
 
     return {name: to_json(value, partial(refuse, name)) for name, value in params.items()}

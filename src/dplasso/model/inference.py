@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from dplasso.encoding.origin import is_named
-from dplasso.errors import ParameterError
+from dplasso.errors import ParameterError, shown
 from dplasso.model.file import Model
 from dplasso.model.linear import counted_records
 from dplasso.model.weights import given_names, target_unit
@@ -106,7 +106,7 @@ class Inference:
             For a level outside (0, 1).
         """
         if not 0.0 < level < 1.0:
-            raise ParameterError(f"`level` must be between 0 and 1, got {level!r}")
+            raise ParameterError(f"`level` must be between 0 and 1, got {shown(level)}")
         reach = float(ndtri(0.5 + 0.5 * level)) * self.standard_error
         return np.column_stack([self.coef - reach, self.coef + reach])
 
@@ -153,7 +153,7 @@ class Inference:
         """
         if method not in _ADJUSTED:
             right = " or ".join(map(repr, _ADJUSTED))
-            raise ParameterError(f"`method` must be {right}, got {method!r}")
+            raise ParameterError(f"`method` must be {right}, got {shown(method)}")
         tested = self.identified & (self.names != INTERCEPT)
         adjusted = np.full(self.coef.size, math.nan)
         if tested.any():

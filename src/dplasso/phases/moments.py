@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.errors import ParameterError
+from dplasso.errors import ParameterError, shown
 from dplasso.phases.releases import NO_COLUMNS, Release
 
 # A column is identified if no more than this part of it lies in directions that are not.
@@ -59,10 +59,10 @@ def read_infer(infer: Any) -> Infer:
     options = infer if isinstance(infer, Mapping) else {"columns": infer}
     columns, share = options.get("columns"), options.get("share", _SHARE)
     if options.keys() - {"columns", "share"} or not (isinstance(columns, Iterable) and [*columns]):
-        raise ParameterError(f"`infer` must be {_RIGHT}, got {infer!r}")
+        raise ParameterError(f"`infer` must be {_RIGHT}, got {shown(infer)}")
     if not isinstance(share, int | float) or isinstance(share, bool) or not 0.0 < share <= _LARGEST:
         raise ParameterError(
-            f"the share of `infer` must be a number above 0, up to {_LARGEST:g}, got {share!r}"
+            f"the share of `infer` must be a number above 0, up to {_LARGEST:g}, got {shown(share)}"
         )
     names = columns.split(",") if isinstance(columns, str) else columns
     named = [f"x{name}" if isinstance(name, Integral) else str(name) for name in names]

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from dplasso.errors import ParameterError
+from dplasso.errors import ParameterError, shown
 
 # Relative width at which the bisection stops; far finer than the 1 % that is promised.
 _TOLERANCE = 1e-12
@@ -207,7 +207,7 @@ def calibrate_mu(epsilon: float, delta: float) -> float:
 
 def _check_delta(delta: float) -> None:
     if delta < _SMALLEST:
-        raise ParameterError(f"`delta` must be at least {_SMALLEST:g}, got {delta!r}.")
+        raise ParameterError(f"`delta` must be at least {_SMALLEST:g}, got {shown(delta)}.")
 
 
 # What turns the rho and delta of one fit into its epsilon, by the name of its mechanisms.

@@ -19,7 +19,7 @@ from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
-from dplasso.errors import ParameterError
+from dplasso.errors import ParameterError, shown
 from dplasso.privacy import accounting
 from dplasso.privacy.accounting import LARGEST_SCALE, TAIL, calibrate_mu, gaussian_epsilon
 from dplasso.privacy.exponential_mechanism import SAMPLING_ERROR, sampling_delta_of
@@ -314,7 +314,7 @@ def _calibrate_vertices(epsilon: float, delta: float, n_iter: int) -> tuple[floa
         least = sampling_delta_of(0.0, n_iter) / _LARGEST_SAMPLING_PART
         raise ParameterError(
             f"`delta` must be above {least:.3g} for `n_iter={n_iter}`, to cover the rounding of "
-            f"that many random draws; got {delta!r}."
+            f"that many random draws; got {shown(delta)}."
         )
     # At the whole delta eps0 comes out too large, so its part bounds the part really needed.
     part = sampling_delta_of(accounting.calibrate_eps0(epsilon, delta, n_iter), n_iter)

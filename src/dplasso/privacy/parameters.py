@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
-from dplasso.errors import DataError, ParameterError, ParameterTypeError
+from dplasso.errors import DataError, ParameterError, ParameterTypeError, shown
 
 # Beyond these the fixed-point scale 2**32 / B or the exponent scale could leave the range of a
 # double; no real feature does.
@@ -23,17 +23,15 @@ FEWEST_BITS = 29
 
 def _number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise ParameterTypeError(
-            f"`{name}` must be a number, got {value!r} of type {type(value).__name__}."
-        )
+        raise ParameterTypeError(f"`{name}` must be a number, got {shown(value)}.")
     return float(value)
 
 
 def _whole(name: str, value: Any, right: str, most: float = math.inf) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise ParameterTypeError(f"`{name}` must be a whole number, got {value!r}.")
+        raise ParameterTypeError(f"`{name}` must be a whole number, got {shown(value)}.")
     if not 1 <= int(value) <= most:
-        raise ParameterError(f"`{name}` must be {right}, got {value!r}.")
+        raise ParameterError(f"`{name}` must be {right}, got {shown(value)}.")
     return int(value)
 
 
@@ -42,7 +40,7 @@ def check_epsilon(epsilon: Any) -> float:
     value = _number("epsilon", epsilon)
     if not value > 0:
         raise ParameterError(
-            f"`epsilon` must be greater than 0 (infinity for no privacy), got {epsilon!r}."
+            f"`epsilon` must be greater than 0 (infinity for no privacy), got {shown(epsilon)}."
         )
     return value
 
@@ -51,7 +49,7 @@ def check_delta(delta: Any) -> float:
     """Return the privacy parameter delta, which lies strictly between 0 and 1."""
     value = _number("delta", delta)
     if not 0 < value < 1:
-        raise ParameterError(f"`delta` must lie strictly between 0 and 1, got {delta!r}.")
+        raise ParameterError(f"`delta` must lie strictly between 0 and 1, got {shown(delta)}.")
     return value
 
 
@@ -68,10 +66,10 @@ def check_rows_per_person(rows: Any) -> int:
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
     """Return a parameter that is one of a few words."""
     if not isinstance(value, str):
-        raise ParameterTypeError(f"`{name}` must be a string, got {value!r}.")
+        raise ParameterTypeError(f"`{name}` must be a string, got {shown(value)}.")
     if value not in choices:
         names = " or ".join(repr(choice) for choice in choices)
-        raise ParameterError(f"`{name}` must be {names}, got {value!r}.")
+        raise ParameterError(f"`{name}` must be {names}, got {shown(value)}.")
     return value
 
 
@@ -81,7 +79,7 @@ def check_feature_bound(feature_bound: Any) -> float:
     if not SMALLEST_BOUND <= value <= LARGEST_BOUND:
         raise ParameterError(
             f"`feature_bound` must lie between {SMALLEST_BOUND:g} and {LARGEST_BOUND:g}, "
-            f"got {feature_bound!r}."
+            f"got {shown(feature_bound)}."
         )
     return value
 
@@ -90,7 +88,7 @@ def check_positive(name: str, value: Any) -> float:
     """Return a parameter that must be positive and finite."""
     number = _number(name, value)
     if not (number > 0 and math.isfinite(number)):
-        raise ParameterError(f"`{name}` must be positive and finite, got {value!r}.")
+        raise ParameterError(f"`{name}` must be positive and finite, got {shown(value)}.")
     return number
 
 

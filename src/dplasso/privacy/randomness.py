@@ -17,7 +17,7 @@ import numpy as np
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from dplasso.errors import ParameterError
+from dplasso.errors import ParameterError, shown
 from dplasso.runtime.compilation import kernel
 
 WORDS_PER_BLOCK = 8
@@ -71,7 +71,7 @@ def check_random_state(random_state: Any) -> Any:
     if not (random_state is None or whole or isinstance(random_state, generators)):
         raise ParameterError(
             "`random_state` must be None, a non-negative integer, a numpy Generator or a numpy "
-            f"RandomState, got {random_state!r}"
+            f"RandomState, got {shown(random_state)}"
         )
     return random_state
 

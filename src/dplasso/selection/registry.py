@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dplasso.errors import ParameterError
+from dplasso.errors import ParameterError, shown
 from dplasso.privacy.exponential_mechanism import SelectionRule
 from dplasso.selection.big_little import big_little_state
 from dplasso.selection.bucket import bucket_state
@@ -29,7 +29,7 @@ def check_selector(name: str, mechanism: str) -> None:
     """
     fitting = [other for other, supported in _SUPPORTED.items() if mechanism in supported]
     if name not in _SUPPORTED:
-        raise ParameterError(f"`selector` must be one of {', '.join(fitting)}, got {name!r}")
+        raise ParameterError(f"`selector` must be one of {', '.join(fitting)}, got {shown(name)}")
     if name not in fitting:
         run = "epsilon=inf" if mechanism == "none" else f"mechanism={mechanism!r}"
         raise ParameterError(

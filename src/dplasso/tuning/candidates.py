@@ -12,7 +12,7 @@ from sklearn.model_selection import ParameterGrid
 
 from dplasso.data.store import Store, check_entries
 from dplasso.encoding.encoder import warn_of_draft
-from dplasso.errors import DataError, ParameterError, ParameterTypeError
+from dplasso.errors import DataError, ParameterError, ParameterTypeError, shown
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import (
     check_columns_fit,
@@ -68,8 +68,8 @@ def estimators_of(estimator: Any) -> list[Any]:
             values: list[Any] = [getattr(each, name, None) for each in (first, other)]
             if not np.array_equal(*values):
                 raise ParameterError(
-                    f"the estimators of a search must agree on {name}, but have {values[0]!r} and "
-                    f"{values[1]!r}"
+                    f"the estimators of a search must agree on {name}, but have "
+                    + " and ".join(map(shown, values))
                 )
     return estimators
 
@@ -102,7 +102,14 @@ def _settings_of(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
         )
     grids: Sequence[Any] = [grid] if isinstance(grid, Mapping) else grid
     candidates = []
-    for params in ParameterGrid(grids):
+    try:
+        settings = list(ParameterGrid(grids))
+    except (TypeError, ValueError):
+        # The message would quote the values.
+        raise ParameterTypeError(
+            "`grid` must map parameters to lists of values, or be a list of such mappings"
+        ) from None
+    for params in settings:
         if fixed := [name for name in params if name in _NOT_TUNED]:
             raise ValueError(f"{fixed[0]} cannot be tuned: it must be the same for every try")
         candidates.append(Candidate(dict(params), clone(base).set_params(**params)))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.errors import ParameterError
+from dplasso.errors import ParameterError, shown
 from dplasso.privacy.share import shares
 from dplasso.tuning import counts
 from dplasso.tuning.counts import class_numbers, predicted, probabilities
@@ -161,7 +161,7 @@ def chosen_metric(
         others = [theirs for theirs, own in SCIKIT_LEARN.items() if own in allowed]
         raise ParameterError(
             f"`metric` must be one of {', '.join(allowed)} (or scikit-learn's "
-            f"{', '.join(others)}), got {name!r}"
+            f"{', '.join(others)}), got {shown(name)}"
         )
     if target.kind not in METRICS[ours].kinds:
         fitting = [other for other, metric in METRICS.items() if target.kind in metric.kinds]

@@ -21,7 +21,7 @@ from dplasso.encoding.levels import Levels
 from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import ReleasedEdges, Schema
 from dplasso.encoding.suggest import round_up
-from dplasso.errors import DataError, ParameterError
+from dplasso.errors import DataError, ParameterError, shown
 from dplasso.fit.records import person_numbers, rows_within_limit
 from dplasso.ledger import Ledger, charged, check_affordable, checked_ledger
 from dplasso.privacy.accounting import calibrate_mu, gaussian_epsilon
@@ -113,7 +113,7 @@ def private_quantiles(
     grids = quantile_grids(schema, bounds)
     X = PublicEncoder(grids).transform(table)
     if not (isinstance(bins, int) and 2 <= bins <= _MOST_BINS):
-        raise ParameterError(f"`bins` must be a whole number from 2 to {_MOST_BINS}, got {bins!r}")
+        raise ParameterError(f"`bins` must be whole, from 2 to {_MOST_BINS}, got {shown(bins)}")
     budget, sensitivity = edges_budget(
         len(grids.parts), grids.n_features, epsilon, delta, share, neighbors, rows_per_person
     )
@@ -162,7 +162,7 @@ def edges_budget(
     """Return the budget of a release of counts, and the L2 sensitivity of the counts."""
     epsilon = min(check_positive("epsilon", check_epsilon(epsilon)), LARGEST_EPSILON)
     if not 0.0 < share < 0.5:
-        raise ParameterError(f"`share` must lie between 0 and 0.5, got {share!r}")
+        raise ParameterError(f"`share` must lie between 0 and 0.5, got {shown(share)}")
     if keeps_labels_alone(check_neighbors(neighbors)):
         raise ParameterError(
             "with `neighbors='label'` features are public, so edges need no noise; use the "

@@ -238,7 +238,7 @@ def paid_sums(
     epsilon = check_positive("epsilon", check_epsilon(epsilon))
     paid = checked_ledger(ledger, epsilon=epsilon, random_state=random_state)
     if not 0.5 <= confidence < 1.0:
-        raise ParameterError(f"`confidence` must lie between 0.5 and 1, got {confidence!r}")
+        raise ParameterError(f"`confidence` must lie between 0.5 and 1, got {shown(confidence)}")
     asked = {"epsilon": epsilon, "delta": delta, "rows_per_person": rows_per_person}
     budget, moved = score_budget(metric, target, neighbors=neighbors, **asked)
     scorer = Scorer(metric, target, moved, moved / budget.mu, confidence)

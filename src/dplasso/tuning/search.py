@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from dplasso.errors import ParameterError
+from dplasso.errors import ParameterError, shown
 from dplasso.estimators.fitting import method_of
 from dplasso.fit.records import LocalRecords
 from dplasso.fit.task import Labels
@@ -167,7 +167,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         check_positive("epsilon", check_epsilon(self.epsilon))
         ledger = checked_ledger(self.ledger, epsilon=self.epsilon, random_state=self.random_state)
         if not 0.0 < self.held_out < 1.0:
-            raise ParameterError(f"`held_out` must lie between 0 and 1, got {self.held_out!r}")
+            raise ParameterError(f"`held_out` must lie between 0 and 1, got {shown(self.held_out)}")
         tries = tries_of(self.tries)
         candidates = list_candidates(self.estimator, self.grid, check_delta(self.delta))
         stream = random_stream(self.random_state)
