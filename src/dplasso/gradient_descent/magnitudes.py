@@ -18,11 +18,10 @@ from dplasso.matrix.scaling import MOST_SCALE_EXPONENT
 MAGNITUDES_SHARE, MOST_COLUMNS = 0.02, 10_000
 # The largest k of the magnitudes 4^k, and the number of counts of a column; the least is -16.
 LARGEST_MAGNITUDE, N_MAGNITUDES = 15, 32
-# Counts of this many standard deviations are not noise alone.
-_DEVIATIONS = 6.0
-# Records pay if a column without zeros, with entries of two magnitudes, is found in rows of at most
-# this many entries.
-_RECORDS, _ENTRIES = 2.0 * _DEVIATIONS, 300
+# Sums of two counts beyond this many standard deviations are not noise alone.
+_DEVIATIONS = 5.5
+# Records pay if a column without zeros is found in rows of at most this many entries.
+_RECORDS, _ENTRIES = 11.0, 300
 # Columns within this power of 2 of each other keep their entries. A column seems smaller than it is
 # if its large entries are too rare to be found.
 _RANGE = 6
@@ -35,12 +34,14 @@ def pays(n_records: float, n_columns: int, deviation: float) -> bool:
 
 def scale_exponents_of(counts: NDArray[np.float64], deviation: float) -> NDArray[np.int8]:
     """Return how often each column's entries are halved, by noisy counts of shape (D, 32)."""
-    clear = np.where(counts > _DEVIATIONS * deviation, counts, 0.0)
+    # The entries of most columns have a few neighbouring magnitudes.
+    sums = counts[:, 1:] + counts[:, :-1]
+    clear = np.where(sums > _DEVIATIONS * math.sqrt(2.0) * deviation, sums, 0.0)
     totals = clear.sum(axis=1)
     found = totals > 0.0
     if not found.any():
         return np.zeros(len(counts), dtype=np.int8)
-    squares = 16.0 ** (np.arange(float(N_MAGNITUDES)) + LARGEST_MAGNITUDE - N_MAGNITUDES + 1.0)
+    squares = 16.0 ** (np.arange(N_MAGNITUDES - 1.0) + LARGEST_MAGNITUDE - N_MAGNITUDES + 1.5)
     sizes = np.rint(np.log2((clear[found] @ squares) / totals[found]) / 2.0)
     sizes -= sizes.min()
     # Nothing is known of the other columns, so they are treated like most.
