@@ -146,6 +146,9 @@ def test_json_of_a_conversion(train, tmp_path):
     assert report.pop("seconds") > 0
     assert info.pop("verified") is False
     assert "column" in report.pop("public")
+    curators = report["not_for_release"]
+    assert {"n_samples", "nnz", "largest_value", "labels", "n_features"} < {*curators}
+    assert curators.pop() == "seconds"
     assert info == report
     assert sum(count for _, count in info["labels"]) == 800
 

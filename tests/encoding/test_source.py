@@ -90,7 +90,7 @@ class TestHashed:
 
     def test_what_is_no_category_and_no_text(self, tmp_path):
         for part, values, problem in (
-            (Hashed("a", 8), [[1], [2]], r"column 'a': .*list.* cannot be categories"),
+            (Hashed("a", 8), [[1], [2]], "column 'a': nested values cannot be categories"),
             (Text("a", 8), [1, 2], "column 'a', row 1: the value is not text"),
             (Text("a", 8, missing="error"), ["x", None], "column 'a', row 2: the value is missing"),
         ):
@@ -107,7 +107,7 @@ class TestNumbers:
             DataError, match=r"t\.csv, column 'a', line 3: the value is not a number"
         ):
             gather_table(path, Schema([Number("a", 2)], "y"))
-        for values, kind in (([[1.0]], "list"), (pa.array([1], pa.date32()), "date32")):
+        for values, kind in (([[1.0]], "nested values"), (pa.array([1], pa.date32()), "date32")):
             path = write(tmp_path / "t.parquet", pa.table({"a": values, "y": [0]}))
             with pytest.raises(DataError, match=f"'a': the column must hold numbers, not {kind}"):
                 gather_table(path, Schema([Bins("a", (2,))], "y"))
@@ -212,12 +212,32 @@ def test_formats_and_what_is_no_date():
     for values, words in (
         (pa.array(["2024-01-01", "2024-13-01"]), "row 2: the value is not a date in the format"),
         (pa.array([1, 2]), "must hold dates, not int64"),
-        (pa.array([["a"]]), "must hold dates, not list"),
+        (pa.array([["a"]]), "must hold dates, not nested values"),
     ):
         with pytest.raises(DataError, match=words):
             codes(Date("d", take="month"), values)
     with pytest.raises(DataError, match="row 3: the value is missing"):
         codes(Date("d", take="month", missing="error"), pa.array(DAYS))
+
+
+@pytest.mark.parametrize("part", [Categories("d", ("x",)), Bins("d", (1,)), Date("d", "month")])
+def test_no_message_quotes_the_keys_of_a_record(tmp_path, part):
+    lines = [json.dumps({"d": {"Ann's key": 1}, "y": 1})]
+    (tmp_path / "t.jsonl").write_text("\n".join(lines))
+    with pytest.raises(DataError) as caught:
+        gather_table(tmp_path / "t.jsonl", Schema([part], "y"))
+    assert "nested values" in str(caught.value)
+    assert "Ann" not in str(caught.value)
+
+
+def test_no_message_quotes_a_value_that_arrow_refuses(tmp_path):
+    """A date of milliseconds that is no whole number of days."""
+    milliseconds = pa.array([739173917391, 0], pa.int64())
+    days = pa.Array.from_buffers(pa.date64(), 2, milliseconds.buffers())
+    path = write(tmp_path / "t.arrow", pa.table({"d": days, "y": [0, 1]}))
+    with pytest.raises(DataError, match=r"column 'd' .* its type, date64\[ms\],") as caught:
+        gather_table(path, Schema([Date("d", "month")], "y"))
+    assert "7391" not in str(caught.value)
 
 
 # --- missing values -----------------------------------------------------------------------------

@@ -126,9 +126,12 @@ def test_the_command_line_says_it_for_rows_of_a_file(table, tmp_path):
     first = model.explain(table.head(1))[0]
     assert f"row 1: margin of yes {first.margin:+.2f} = " in told
     assert "row 3" not in told
-    held = found("explain", tmp_path / "m.npz", tmp_path / "t.csv")["rows"]
+    document = found("explain", tmp_path / "m.npz", tmp_path / "t.csv")
     explained = model.explain(table.head(10))
-    assert held == [one.to_dict() | {"parts": [*map(vars, one.parts)]} for one in explained]
+    assert document["not_for_release"] == ["rows"]
+    assert document["rows"] == [
+        one.to_dict() | {"parts": [*map(vars, one.parts)]} for one in explained
+    ]
     shown = done("show", tmp_path / "m.npz").stdout
     assert "Positive weights speak for yes." in " ".join(shown.split())
     assert "odds x" in shown

@@ -150,7 +150,7 @@ def explain(
             output.text(f"row {number}: {explanation.text(top)}")
 
     document = {"rows": [explanation.to_dict() for explanation in explanations]}
-    return output.Result(document, print_rows)
+    return output.Result(document | {"not_for_release": ["rows"]}, print_rows)
 
 
 def _written(label: Any) -> str:

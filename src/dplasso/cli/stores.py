@@ -104,6 +104,7 @@ def convert(
         )
         report = describe(written)
     report["seconds"] = time.perf_counter() - started
+    report["not_for_release"].append("seconds")
     public = None
     if schema is None and features is None:
         public = (

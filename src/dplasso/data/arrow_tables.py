@@ -95,7 +95,14 @@ def _ipc(
 
 def _sliced(records: pa.RecordBatch, memory_bytes: int) -> Iterator[pa.RecordBatch]:
     # Arrow does not check the offsets in a file, and damaged offsets could point anywhere.
-    records.validate(full=True)
+    records.validate()
+    for name, column in zip(records.schema.names, records.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            # Arrow's message quotes the value.
+            fault = f"column {name!r} holds a value that its type, {column.type}, does not allow"
+            raise pa.ArrowInvalid(fault) from None
     # Arrow cannot look up the words of a dictionary of string views.
     for place, kind in enumerate(records.schema.types):
         if pa.types.is_dictionary(kind) and pa.types.is_string_view(kind.value_type):

@@ -77,7 +77,8 @@ class TableColumns:
         elif types.is_temporal(kind) or not (
             text or types.is_primitive(kind) or types.is_decimal(kind) or types.is_null(kind)
         ):
-            raise DataError(f"{self.where(column, None)}: the column must hold numbers, not {kind}")
+            place = self.where(column, None)
+            raise DataError(f"{place}: the column must hold numbers, not {_shown(kind)}")
         elif types.is_decimal(kind):
             # Arrow's own conversion rounds by the number of digits of the column.
             values, text = values.cast(pa.string()), True
@@ -118,7 +119,7 @@ class TableColumns:
         elif not (pa.types.is_date(values.type) or pa.types.is_timestamp(values.type)):
             if values.null_count < len(values):
                 place = self.where(column, None)
-                raise DataError(f"{place}: the column must hold dates, not {values.type}")
+                raise DataError(f"{place}: the column must hold dates, not {_shown(values.type)}")
             values = values.cast(pa.date32())
         elif getattr(values.type, "tz", None):
             values = pc.local_timestamp(values)  # the day that the table shows
@@ -179,7 +180,7 @@ class TableColumns:
             kind = values.type
             kind = kind.value_type if pa.types.is_dictionary(kind) else kind
             raise DataError(
-                f"{self.where(column, None)}: {kind} values cannot be categories; pass strings, "
+                f"{self.where(column, None)}: {_shown(kind)} cannot be categories; pass strings, "
                 "numbers or bools"
             ) from None
         words = [word and word.strip() for word in words]
@@ -204,6 +205,13 @@ class TableColumns:
         if missing == "error" and absent.any():
             row = int(np.argmax(absent))
             raise DataError(f"{self.where(column, row)}: the value is missing")
+
+
+def _shown(kind: Any) -> str:
+    """Describe the type of a column's values; a type of objects has their keys in its name."""
+    import pyarrow as pa
+
+    return "nested values" if pa.types.is_nested(kind) else f"{kind} values"
 
 
 def as_arrow(values: Any, place: str) -> Any:

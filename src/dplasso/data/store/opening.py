@@ -291,6 +291,12 @@ def _check_finished(path: Path) -> None:
     raise StoreError(f"{path}: no such store")
 
 
+# Entries of a description that depend on the records without noise.
+_CURATORS = (
+    *("n_samples", "nnz", "constant", "largest_value", "labels", "n_labels", "bytes", "arrays"),
+)
+
+
 def describe(store: Store) -> dict[str, Any]:
     """Summarise a store as plain values; some of them depend on private data."""
     header = store.header
@@ -298,6 +304,7 @@ def describe(store: Store) -> dict[str, Any]:
     shown = sorted(zip(labels.tolist(), counts.tolist(), strict=True), key=lambda pair: -pair[1])
     sizes = {name: entry.n_bytes for name, entry in header.arrays.items()}
     origin = {k: v for k, v in header.origin.items() if k != COLUMNS_DECLARED}
+    curators = [] if store.columns_declared else ["n_features"]
     return {
         "path": str(store.path),
         "version": VERSION,
@@ -316,6 +323,7 @@ def describe(store: Store) -> dict[str, Any]:
         "n_labels": len(shown),
         "bytes": sum(sizes.values()),
         "arrays": sizes,
+        "not_for_release": [*_CURATORS, *curators],
     }
 
 
