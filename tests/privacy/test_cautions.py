@@ -132,6 +132,27 @@ class TestClassesFromTheData:
         with pytest.warns(PrivacyLeakWarning, match="'no', 'yes', 'yse'"):
             kind(1.0).fit(X[:900], y[:900])
 
+    @pytest.mark.parametrize("way", ["fit", "partitions", "search"])
+    def test_a_label_that_one_person_has_is_refused(self, way):
+        X, y = np.ones((2_000, 1)), np.array(["no", "yes"] * 1_000, dtype="U4")
+        rows, model = [7, 8, 1_007], DPLogisticRegression(1.0, rows_per_person=3)
+        people = np.arange(2_000)
+        y[rows], people[rows] = "yse", 7
+
+        def fit():
+            if way == "search":
+                return PrivateSearch(model, {}, tries=2).fit(X, y, groups=people)
+            if way == "fit":
+                return model.fit(X, y, groups=people)
+            halves = ([some[:1_000], some[1_000:]] for some in (X, y, people))
+            parts = dict(zip(("X", "y", "groups"), halves, strict=True))
+            return model.fit(**parts, engine=InProcessEngine())
+
+        with pytest.raises(ValueError, match="in at most 3 records, perhaps of one person, of 2"):
+            fit()
+        y[9] = "yse"
+        assert fit().classes_.size == 3
+
     def test_partitions_refuse_it_too(self):
         X, y = np.ones((2_000, 1)), np.array(["no", "yes"] * 1_000, dtype="U4")
         y[7], halves = "yse", ([0, 1_000], [1_000, 2_000])

@@ -286,7 +286,9 @@ def targets_of(params: Mapping[str, Any]) -> Labels | Bounded:
     """Return what an estimator's parameters say of its targets; ValueError if they are invalid."""
     if "target_bounds" in params:
         return Bounded(checked_target_bounds(params["target_bounds"]))
-    labels = Labels(params.get("classes"), params.get("class_weight"))
+    labels = Labels(
+        params.get("classes"), params.get("class_weight"), params.get("rows_per_person", 1)
+    )
     if not labels.is_balanced:
         checked_class_weight(labels.weight, labels.declared)
     return labels

@@ -297,16 +297,17 @@ class Bounded(Task):
         return KFold(count, shuffle=True, random_state=0) if count > 1 else None
 
 
-# Among this many records, a label of a single one is a mistake or a secret.
+# Among this many records, a label of a single one, or of one person, is a mistake or a secret.
 _MANY = 1_000
 
 
 @dataclass(frozen=True)
 class Labels:
-    """Classes as the parameters declare them: the labels or None, and weights of the classes."""
+    """Classes as declared: labels or None, their weights, and how many records a person has."""
 
     declared: Any = None
     weight: Any = None
+    rows_per_person: int = 1
 
     @property
     def is_declared(self) -> bool:
@@ -331,10 +332,12 @@ class Labels:
         classes = classes_of(y, self.declared)
         counts = np.zeros(0) if y is None else records.label_counts
         n_records = int(counts.sum())
-        if n_records >= _MANY and (single := int(np.sum(counts == 1))):
-            labels = "a label occurs" if single == 1 else f"{single:,} labels occur"
+        most = self.rows_per_person
+        if n_records >= _MANY and (rare := int(np.sum(counts <= most))):
+            labels = "a label occurs" if rare == 1 else f"{rare:,} labels occur"
+            few = "one record" if most == 1 else f"at most {most} records, perhaps of one person,"
             raise ParameterError(
-                f"{labels} in one record of {n_records:,}, and the model would show it: declare "
+                f"{labels} in {few} of {n_records:,}, and the model would show it: declare "
                 "the classes with `classes`, or correct the label"
             )
         return self.of_classes(classes)

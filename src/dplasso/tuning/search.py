@@ -251,7 +251,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
 
 def _declare_classes(candidates: list[Candidate], records: LocalRecords) -> NDArray[Any]:
     """Set the same classes for every try: the declared ones, or those of all rows."""
-    classes = Labels(candidates[0].estimator.classes).task(records).classes
+    first = candidates[0].estimator
+    classes = Labels(first.classes, None, first.rows_per_person).task(records).classes
     for candidate in candidates:
         candidate.estimator.set_params(classes=classes.tolist())
     return classes
