@@ -318,6 +318,28 @@ class TestRefusals:
         ):
             assert model.fit(some, y).privacy_.find("edges") is not None
 
+    @pytest.mark.parametrize("way", ["memory", "partitions", "search"])
+    def test_a_fit_of_rows_that_lost_them(self, way):
+        """They are of the type that a fit counts edges by, but do not say which."""
+        table, model = people(200), DPLogisticRegression(classes=[0, 1])
+        X = PublicEncoder(released(table)).transform(table)
+        for rows in (X.astype(float), X * 2, abs(X), X.maximum(0), X[:, :4], X[:, np.arange(3)]):
+            fit = {
+                "memory": lambda own=rows: model.fit(own, table["y"]),
+                "partitions": lambda own=rows: model.fit(
+                    [X, own], [table["y"]] * 2, engine=ThreadEngine()
+                ),
+                "search": lambda own=rows: PrivateSearch(model, {}).fit(own, table["y"]),
+            }
+            with pytest.raises(DataError, match="would not count their cost; fit on what the enc"):
+                fit[way]()
+
+    def test_a_store_in_memory_still_counts_them(self, tmp_path):
+        table, model = people(200), DPLogisticRegression(classes=[0, 1])
+        X = stored(released(table), table, None, tmp_path / "s").X.tocsr()
+        for some in (X, X[:100]):
+            assert model.fit(some, table["y"][: some.shape[0]]).privacy_.find("edges") is not None
+
     def test_a_pipeline_that_loses_them_is_not_saved(self, tmp_path):
         """Joined with other columns, the rows no longer say that their edges were paid for."""
         table, model = people(200), DPLogisticRegression(classes=[0, 1])

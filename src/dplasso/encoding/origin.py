@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 
 from dplasso.encoding.schema import ReleasedEdges, Schema, schema_from_json, shown_settings
 from dplasso.errors import DataError
+from dplasso.matrix.edged_rows import EdgedRows
 
 _ATTRIBUTE = "dplasso_origin"
 _ENTRIES = {"steps", "model", "inputs", "columns"}
@@ -61,24 +62,6 @@ def origin_from_json(document: Any) -> Origin | None:
     )
 
 
-class EdgedRows(csr_array):
-    """Rows whose bins have private edges: copies and selected rows keep the origin.
-
-    A fit counts the cost of the edges by it.
-    """
-
-    def __getitem__(self, key: Any) -> Any:
-        part = super().__getitem__(key)
-        columns = key[1:] if isinstance(key, tuple) else ()
-        whole = all(some is Ellipsis or some == slice(None) for some in columns)
-        kept = whole and isinstance(part, EdgedRows)
-        return with_origin(part, origin_of(self)) if kept else part
-
-    def copy(self) -> Any:
-        """Return a copy with the same origin."""
-        return with_origin(super().copy(), origin_of(self))
-
-
 def with_origin(X: Any, origin: Origin | None) -> Any:
     """Return rows with an origin; slices and copies of most matrices lose it."""
     if origin is not None and origin.edges is not None and isinstance(X, csr_array):
@@ -94,7 +77,18 @@ def origin_of(X: Any) -> Origin | None:
     if isinstance(X, Store):
         return origin_from_json(X.header.origin)
     origin = getattr(X, _ATTRIBUTE, None)
-    return origin if isinstance(origin, Origin) else None
+    return origin if isinstance(origin, Origin) else origin_from_json(origin)
+
+
+def refuse_lost_edges(X: Any) -> None:
+    """Raise `DataError` if X, or a partition, has private edges but lost its origin."""
+    for rows in X if isinstance(X, list | tuple) else [X]:
+        if isinstance(rows, EdgedRows) and origin_of(rows) is None:
+            raise DataError(
+                "X was computed from rows whose bins have private edges, and the fit would not "
+                "count their cost",
+                advice="fit on what the encoder returned, or on some of its rows",
+            )
 
 
 def check_same_origin(model: Origin | None, data: Origin | None, name: str = "X") -> None:

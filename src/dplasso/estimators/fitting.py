@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from dplasso.encoding.encoder import warn_of_draft
+from dplasso.encoding.origin import refuse_lost_edges
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.fit.method import Method
 from dplasso.fit.public_knowledge import refuse_private
@@ -85,6 +86,7 @@ def fit_estimator(
             shown.enter_context(announce_compilation(lambda _: say_once(), after=SILENT))
         method = method_of(estimator)
         refuse_private(estimator.get_params(deep=False), X)
+        refuse_lost_edges(X)
         if engine is not None:
             from dplasso.fit.partitioned import cluster_records
 

@@ -12,6 +12,7 @@ from sklearn.model_selection import ParameterGrid
 
 from dplasso.data.store import Store, check_entries
 from dplasso.encoding.encoder import warn_of_draft
+from dplasso.encoding.origin import refuse_lost_edges
 from dplasso.errors import DataError, ParameterError, ParameterTypeError, shown
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import (
@@ -127,6 +128,7 @@ def records_of(candidates: list[Candidate], X: Any, y: Any) -> LocalRecords:
             "the schema has bin edges that were released from the same records, and a search does "
             "not include their cost: use a schema with public edges"
         )
+    refuse_lost_edges(X)
     warn_of_undeclared_names(records.feature_names)
     warn_of_draft(records.origin)
     for candidate in candidates:

@@ -37,6 +37,7 @@ from dplasso.data.store.files import (
 from dplasso.errors import StoreError
 from dplasso.files.disk import fill
 from dplasso.matrix.compressed import Compressed, check_rows
+from dplasso.matrix.edged_rows import EdgedRows
 
 # A block fits in the cache, so checking its checksum and entries reads the memory once.
 _BLOCK_ENTRIES = 1 << 17
@@ -123,13 +124,15 @@ class Store:
         return scratch(self.path, size, dtype)
 
     def tocsr(self) -> csr_array:
-        """Copy a small store into memory."""
+        """Copy a small store into memory, with its origin."""
         rows, nnz = self.rows, self.nnz
         check_entries(self)
         values = rows.values.copy() if rows.values.size else np.full(nnz, rows.constant, self.dtype)
-        X = csr_array((values, rows.indices.copy(), rows.indptr.copy()), shape=self.shape)
-        X.has_canonical_format = True
-        return X
+        origin = self.header.origin
+        kind = EdgedRows if (origin.get("schema") or {}).get("edges") else csr_array
+        X: Any = kind((values, rows.indices.copy(), rows.indptr.copy()), shape=self.shape)
+        X.has_canonical_format, X.dplasso_origin = True, origin
+        return X  # type: ignore[no-any-return]
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError(
