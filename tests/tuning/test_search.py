@@ -31,6 +31,8 @@ from dplasso import (
     load,
 )
 from dplasso.ledger import UNITS, create_ledger
+from dplasso.privacy.randomness import next_words, random_stream, random_word, word_buffers
+from dplasso.tuning.candidates import draw_held_out
 from estimators.kinds import stored
 from recorded_fits import short_runs
 
@@ -395,6 +397,17 @@ def test_the_division_does_not_look_at_the_data(seen):
     turned = X.copy()
     turned[:, 1:] *= -1e6
     assert parts(X, Y) == parts(turned, np.roll(Y, 7))
+
+
+def test_the_part_of_a_person_is_one_word_of_a_stream_of_256_bits():
+    """From the parts of some people, another generator might tell those of the others."""
+    people = np.random.default_rng(0).permutation(np.repeat(np.arange(300), 2))
+    words = next_words(word_buffers(random_stream(0), 1)[0], 300)
+    alone, more = random_stream(0), random_stream(0)
+    held = draw_held_out(people, 0.25, alone)
+    assert held.tolist() == (words < np.uint64(2**62))[people].tolist()
+    assert draw_held_out(np.append(people, 300), 0.25, more)[:-1].tolist() == held.tolist()
+    assert random_word(alone) == random_word(more)
 
 
 def test_rows_are_held_out_independently_of_each_other(monkeypatch, seen):

@@ -24,7 +24,7 @@ from dplasso.estimators.fitting import (
 from dplasso.fit.public_knowledge import PARAMETERS, refuse_private
 from dplasso.fit.records import LocalRecords, local_records, person_numbers, rows_within_limit
 from dplasso.fit.task import Task
-from dplasso.privacy.randomness import RandomStream, below, random_word
+from dplasso.privacy.randomness import RandomStream, below, next_words, random_word, word_buffers
 from dplasso.tuning.estimates import Estimate, Scorer
 
 # Parameters that the search sets itself, or that must be the same for all tries.
@@ -162,10 +162,10 @@ def entering_rows(
 def draw_held_out(
     person: NDArray[np.intp], share: float, stream: RandomStream
 ) -> NDArray[np.bool_]:
-    """Draw the rows on which tries are scored, separately for each person."""
-    # The assignment does not depend on the data, so an ordinary random generator is safe.
-    drawn = np.random.default_rng(int(random_word(stream))).random(int(person.max()) + 1) < share
-    held: NDArray[np.bool_] = drawn[person]
+    """Draw the rows on which tries are scored, by a word of 64 bits for each person."""
+    # From a stream of their own, because the number of people must not change what tries draw.
+    words = next_words(word_buffers(stream, 1)[0], int(person.max()) + 1)
+    held: NDArray[np.bool_] = (words < np.uint64(share * 2.0**64))[person]
     if held.all() or not held.any():
         raise DataError(f"{person.size:,} rows are too few: none was left for fitting or scoring")
     return held
