@@ -7,9 +7,12 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import example, given
 from hypothesis import strategies as st
+from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import roc_auc_score
 
 from dplasso import DPLinearRegression, DPLogisticRegression
+from dplasso.data.store import write_store
+from dplasso.encoding.data_files import encode_files, read_records
 from dplasso.encoding.origin import Origin, with_origin
 from dplasso.encoding.parts import Number
 from dplasso.encoding.schema import Schema
@@ -149,6 +152,20 @@ def test_columns_of_a_schema_have_one_unit():
     model = DPLogisticRegression(1.0, classes=[0, 1], random_state=0)
     model.fit(with_origin(sp.csr_array(X), Origin(schema)), margins > 0)
     assert "magnitudes" not in {release.name for release in model.privacy_.releases}
+
+
+@pytest.mark.parametrize("binarize", [False, True])
+def test_files_without_a_schema_may_have_any_units(tmp_path, binarize):
+    X, units, margins = unlike(2_000)
+    path = tmp_path / "rows.svm"
+    dump_svmlight_file(X * units, margins > 0, str(path), zero_based=False)
+    source, origin = encode_files([path], n_features=12, binarize=binarize)
+    model = DPLogisticRegression(1.0, classes=[0, 1], random_state=0)
+    rows = read_records(path, n_features=12, binarize=binarize)
+    for data in (rows, write_store(source, tmp_path / "rows.store", origin=origin)):
+        model.fit(data.X, data.y)
+        released = {release.name for release in model.privacy_.releases}
+        assert ("magnitudes" in released) == (not binarize)
 
 
 def test_a_regression_finds_units_too():

@@ -42,7 +42,7 @@ class GradientDescent(Method):
     """Parameters of a fit by noisy gradient descent.
 
     `max_weights`: None for all. `one_hot`: groups with a reference category. `raw_columns`:
-    whether each column may have a unit of its own, since no schema made it.
+    whether each column may have a unit of its own, since no schema made its entries.
     """
 
     max_weights: int | None
@@ -110,7 +110,9 @@ class GradientDescent(Method):
         method = super().starting(task, records)
         if self.infers:
             return replace(method, one_hot=one_hot_groups(records))
-        return replace(method, raw_columns=records.origin is None)
+        origin = records.origin
+        made = origin is not None and (origin.schema is not None or origin.binarize)
+        return replace(method, raw_columns=not made)
 
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:
         """Count, scale, descend and calibrate; a short list by successive cuts."""
