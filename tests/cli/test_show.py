@@ -261,6 +261,13 @@ def write_csv(path, name, values):
     return path
 
 
+def test_weights_of_columns_in_large_units_are_no_zeros(tmp_path):
+    X = np.random.default_rng(0).normal(size=(500, 2)) * [1.0, 1e6]
+    model = DPLogisticRegression(float("inf"), classes=[0, 1]).fit(X, X.sum(axis=1) > 0)
+    model.save(tmp_path / "m.npz")
+    assert "e-0" in said("show", tmp_path / "m.npz")
+
+
 def test_words_are_named_and_what_makes_rows_is_said(tmp_path):
     model = tmp_path / "m.npz"
     fitted(CountVectorizer(vocabulary=WORDS), TEXTS, model)

@@ -167,6 +167,11 @@ def inference(estimates: "Inference | None") -> None:
         text(f"{estimates.summary()}\n", wrap=False)
 
 
+def _figure(value: float, sign: str = "") -> str:
+    """Return three decimals, or two digits of a number that has none there."""
+    return f"{value:{sign}.3f}" if abs(value) >= 0.0005 or not value else f"{value:{sign}.1e}"
+
+
 def weights(heaviest: list[dict[str, Any]], title: str, remark: str = "") -> None:
     """Print rows of `dplasso.model.weights.Weights.rows`, and a remark below them."""
     if not heaviest:
@@ -180,11 +185,11 @@ def weights(heaviest: list[dict[str, Any]], title: str, remark: str = "") -> Non
         columns["class"] = lambda row: str(row["class"])
     heading = "column (from 0)" if first["name"] is None else "column"
     columns[heading] = lambda row: escape(row["name"] or f"{row['column']:,}")
-    columns[">weight"] = lambda row: f"{row['weight']:+.3f}"
+    columns[">weight"] = lambda row: _figure(row["weight"], "+")
     if "correction" in first:
-        columns[">correction"] = lambda row: f"{row['correction']:+.3f}"
+        columns[">correction"] = lambda row: _figure(row["correction"], "+")
     if first["z"] is not None:
-        columns[">standard error"] = lambda row: f"{row['standard_error']:.3f}"
+        columns[">standard error"] = lambda row: _figure(row["standard_error"])
         columns[">z"] = lambda row: f"{row['z']:+.1f}"
     elif first["steps"] is not None:
         columns[">steps"] = lambda row: f"{row['steps']:,}"
