@@ -123,7 +123,7 @@ def test_very_few_rows_do():
             "public_data: y holds the classes yes, and the data have no, yes",
         ),
         ((X[:150], Y == "yes"), "public_data"),
-        (X[:150], r"public_data must be a pair \(X, y\) .* got <Comp"),
+        (X[:150], r"public_data must be a pair \(X, y\) .* got an object of type csr_array"),
         ((X[:150], np.where(Y[:150] == "yes", 1, 0)), "public_data: y holds the classes 0, 1"),
         ((X[:150, :5], Y[:150]), "prior has 5 columns and the data have 8"),
     ],
