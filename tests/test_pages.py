@@ -133,7 +133,7 @@ def test_the_page_runs(page, tmp_path, monkeypatch):
                     assert "Differentially private with epsilon = " in outputs["page"]
     if page.stem == "tour-table":
         assert not json.loads((tmp_path / "schema.json").read_text()).get("note")
-        assert "income<1000" in outputs["show"]
+        assert "<=income<" in outputs["show"]
         assert "first model" in outputs["page"]
     if page.stem == "tour-texts":
         assert names["accuracy"] > 0.9
