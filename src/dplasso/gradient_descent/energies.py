@@ -68,11 +68,6 @@ def scale_exponents_of(energies: NDArray[np.float32]) -> NDArray[np.int8]:
     return np.searchsorted(edges, energies, side="right").astype(np.int8)
 
 
-def scales_of(energies: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return the factor for the entries of each column, shape (D,); [1.] if none is scaled."""
-    return SCALES[scale_exponents_of(energies)] if energies.size else np.ones(1)
-
-
 def shrinking(energies: NDArray[np.float32]) -> float:
     """Return the ratio of scaled to original row length, in root mean square."""
     scale_exponents = scale_exponents_of(energies)

@@ -119,6 +119,19 @@ def bounds(loss: Any) -> Callable[[Budget], dict[str, float]]:
     }
 
 
+def sensitivity(budget: Budget) -> dict[str, float]:
+    """Return the `numbers` of a phase of features, to which a record adds at most 1."""
+    return {"sensitivity": budget.moved_by_features(1.0)}
+
+
+def noise_of_share(course: Course, budget: Budget, share: float) -> float:
+    """Return the standard deviation of the noise in sums to which a record adds at most 1.
+
+    It decides what pays even if features need no noise: that of the gradients hides as much.
+    """
+    return budget.moved(1.0) / budget.mu_of(course.share * share)
+
+
 def length_share(course: Course, descent: Descent) -> float:
     """Return the part of the share for row lengths; from a prior, rows keep that of all columns."""
     shorter = any(stage.n_columns < descent.n_columns for stage in course.runs)

@@ -20,7 +20,6 @@ from dplasso.gradient_descent.energies import (
     threshold,
     total_energy,
 )
-from dplasso.gradient_descent.magnitudes import MAGNITUDES_SHARE, MOST_COLUMNS, N_MAGNITUDES
 from dplasso.gradient_descent.noisy_descent import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.schedule import CONSTANT, Schedule, Stage, further, schedule_for
 from dplasso.matrix.geometry import MOST_DIRECTIONS, Geometry, unmixed
@@ -34,6 +33,8 @@ from dplasso.phases.course import (
     calibration,
     course_phase,
     length_share,
+    noise_of_share,
+    sensitivity,
     start,
     starting_model,
 )
@@ -71,7 +72,8 @@ def gradient_phases(
 ) -> tuple[Phase, ...]:
     """Return the gradient phases; `most`: gradients and columns of each stage; `blocks`: pairs."""
     phases = [mix(descent)] if mixes else []
-    phases += [magnitudes(descent)] if raw_columns and descent.n_columns <= MOST_COLUMNS else []
+    measured = raw_columns and descent.n_columns <= by_magnitude.MOST_COLUMNS
+    phases += [magnitudes(descent)] if measured else []
     phases += [scales(descent)]
     phases += [start(descent)] if descent.from_prior else []
     for stage, (n_steps, n_columns) in enumerate(most):
@@ -123,7 +125,7 @@ def gradients(descent: Descent, stage: int, most_steps: int, most_columns: int) 
         if released.last(Scaled) is not None:
             of_features += SCALES_SHARE + CURVATURE_SHARE
         if released.last(Magnitudes) is not None:
-            of_features += MAGNITUDES_SHARE
+            of_features += by_magnitude.MAGNITUDES_SHARE
         left = 1.0 - course.calibration - course.start - budget.share_of_features(of_features)
         left -= course.pairs
         if released.last(Mixed) is not None:
@@ -277,6 +279,15 @@ class _Gradients:
         )
 
 
+def _released(
+    fit: Fit, course: Course, mu: float, sums: Callable[[float], NDArray[np.int64]]
+) -> tuple[NDArray[np.int64], float]:
+    """Release ``sums(unit)`` of features; return them and their unit, a record's L2 bound."""
+    moved = fit.budget.moved_by_features(1.0)
+    unit = unit_of(1.0, moved, mu, course.n_records)
+    return fit.release(sums(unit), moved, mu, unit), unit
+
+
 def _energies(
     descent: Descent,
     fit: Fit,
@@ -287,37 +298,34 @@ def _energies(
     loads: NDArray[np.int64] = NO_LOADS,
 ) -> tuple[NDArray[np.int64], float]:
     """Release a statistic of the energies; return it and its unit, a record's L2 bound."""
-    moved = fit.budget.moved_by_features(1.0)
-    unit = unit_of(1.0, moved, mu, course.n_records)
     rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
-    totals = statistic(rows.energies(scaling._replace(length=1.0), unit, loads))
-    return fit.release(totals, moved, mu, unit), unit
+    whole = scaling._replace(length=1.0)
+    return _released(fit, course, mu, lambda unit: statistic(rows.energies(whole, unit, loads)))
 
 
 def magnitudes(descent: Descent) -> Phase:
     """Count the magnitudes of each column's entries, where there are records enough."""
 
     def part(course: Course, released: Released, budget: Budget) -> float | None:  # noqa: ARG001
-        deviation = budget.moved(1.0) / budget.mu_of(course.share * MAGNITUDES_SHARE)
+        deviation = noise_of_share(course, budget, by_magnitude.MAGNITUDES_SHARE)
         if not by_magnitude.pays(course.n_records, descent.n_columns, deviation):
             return None
-        return budget.share_of_features(MAGNITUDES_SHARE)
+        return budget.share_of_features(by_magnitude.MAGNITUDES_SHARE)
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
-        moved = fit.budget.moved_by_features(1.0)
-        unit = unit_of(1.0, moved, mu, course.n_records)
-        totals = descent.rows(fit, course, released).magnitudes(unit)
-        counts = fit.release(totals, moved, mu, unit).reshape(-1, N_MAGNITUDES) / unit
-        return Magnitudes(by_magnitude.scale_exponents_of(counts, deviation_of(moved, mu)))
+        totals, unit = _released(fit, course, mu, descent.rows(fit, course, released).magnitudes)
+        deviation = deviation_of(fit.budget.moved_by_features(1.0), mu)
+        counts = totals.reshape(-1, by_magnitude.N_MAGNITUDES) / unit
+        return Magnitudes(by_magnitude.scale_exponents_of(counts, deviation))
 
     return course_phase(
         descent,
         "magnitudes",
-        float(descent.n_columns * N_MAGNITUDES),
+        float(descent.n_columns * by_magnitude.N_MAGNITUDES),
         part,
         make,
         words="noisy counts of the magnitudes of every column's entries",
-        numbers=lambda budget: {"sensitivity": budget.moved_by_features(1.0)},
+        numbers=sensitivity,
     )
 
 
@@ -331,26 +339,23 @@ def _phase(descent: Descent, part: Part, make: MakeOfCourse) -> Phase:
         part,
         make,
         words="noisy sums of the squared entries of every column",
-        numbers=lambda budget: {"sensitivity": budget.moved_by_features(1.0)},
+        numbers=sensitivity,
     )
 
 
 def scales(descent: Descent) -> Phase:
     """Release the energies of the columns, where there are records enough for column scales."""
 
-    def noise(course: Course, budget: Budget) -> float:
-        # Even if energies need no noise: the noise of the gradients decides which are large.
-        return budget.moved(1.0) / budget.mu_of(course.share * SCALES_SHARE)
-
     def part(course: Course, released: Released, budget: Budget) -> float | None:
         # Latent directions replace scales.
-        if released.mix is not None or not pays(course.n_records, noise(course, budget)):
+        deviation = noise_of_share(course, budget, SCALES_SHARE)
+        if released.mix is not None or not pays(course.n_records, deviation):
             return None
         return budget.share_of_features(SCALES_SHARE)
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
         totals, unit = _energies(descent, fit, course, released, mu)
-        least = threshold(course.n_records, noise(course, fit.budget))
+        least = threshold(course.n_records, noise_of_share(course, fit.budget, SCALES_SHARE))
         return Scaled(relative_energies(totals, unit, least))
 
     return _phase(descent, part, make)
