@@ -25,7 +25,7 @@ from dplasso.cli.scoring import numbers_in, score, scores_text
 from dplasso.cli.training import EstimatorOptions, train_with_bar
 from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
-from dplasso.encoding.origin import check_same_origin, origin_of
+from dplasso.encoding.origin import check_same_origin, columns_declared, origin_of
 from dplasso.encoding.schema import Schema
 from dplasso.encoding.suggest import coverage_notes
 from dplasso.estimators.base import PrivateLinearModel
@@ -145,8 +145,7 @@ def fit(asked: FitOptions, explain: bool = False) -> output.Result:
                 kept.finish()
     report = _report(fitted, asked)
     curators = [name for name in _CURATORS if name in report]
-    origin = fitted.estimator.model_.origin
-    if origin is not None and not origin.columns_declared:
+    if not columns_declared(fitted.estimator.model_.origin):
         curators.append("n_features")
     show = partial(_print, fitted, report, asked, explain=explain)
     return output.Result(report | {"not_for_release": curators}, show)

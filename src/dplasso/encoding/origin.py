@@ -80,6 +80,11 @@ def origin_of(X: Any) -> Origin | None:
     return origin if isinstance(origin, Origin) else origin_from_json(origin)
 
 
+def columns_declared(origin: Origin | None) -> bool:
+    """Return whether the number of columns is public, as that of an array without an origin."""
+    return origin is None or origin.columns_declared
+
+
 def refuse_lost_edges(X: Any) -> None:
     """Raise `DataError` if X, or a partition, has private edges but lost its origin."""
     for rows in X if isinstance(X, list | tuple) else [X]:

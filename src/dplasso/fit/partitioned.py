@@ -15,7 +15,12 @@ from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import Partition
 from dplasso.data.people import number_groups
 from dplasso.data.source_files import checked_address, is_address
-from dplasso.encoding.origin import Origin, check_same_origin, origin_from_json
+from dplasso.encoding.origin import (
+    Origin,
+    check_same_origin,
+    columns_declared,
+    origin_from_json,
+)
 from dplasso.errors import DataError, ParameterError
 from dplasso.fit.method import Method
 from dplasso.fit.records import checked_weights, local_records, rows_within_limit, store_of
@@ -152,7 +157,7 @@ def cluster_records(
     first = parts[0].y
     n_labels = 0 if first is None or first.ndim == 1 else int(first.shape[1])
     weighted, by_person = sample_weight is not None, groups is not None or knows_people
-    origin = next((one for one in origins if one and not one.columns_declared), origins[0])
+    origin = next((one for one in origins if not columns_declared(one)), origins[0])
     return ClusterRecords(workers, names[0], origin, weighted, by_person, n_labels)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dplasso.encoding.origin import columns_declared
 from dplasso.errors import NoiseWarning
 from dplasso.fit.method import Method
 from dplasso.fit.records import Records
@@ -156,7 +157,7 @@ def _prepared(method: Method, records: Records, hooks: Hooks) -> Begun:
 
 def _known(task: Task, records: Records) -> dict[str, Any]:
     """Return what the cautions need to know besides the statement."""
-    declared = records.origin is None or records.origin.columns_declared
+    declared = columns_declared(records.origin)
     return {"classes": task.classes.tolist(), "columns_declared": declared}
 
 

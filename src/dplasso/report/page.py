@@ -11,6 +11,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from dplasso.encoding.origin import columns_declared
 from dplasso.gradient_descent.schedule import SIGNIFICANT
 from dplasso.model.curves import curves_of
 from dplasso.model.file import Model
@@ -91,7 +92,7 @@ def cautions_about(model: Model) -> list[Caution]:
         draft=schema is not None and schema.is_unedited_draft,
         unconfirmed=schema is not None and schema.confirmed is False,
         classes=model.classes.tolist(),
-        columns_declared=model.origin is None or model.origin.columns_declared,
+        columns_declared=columns_declared(model.origin),
     )
 
 
