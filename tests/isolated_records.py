@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from evidence.assurance.hostile import FLOATS, SINGLES
-from evidence.matrices import matrix_source
 from numpy.typing import NDArray
 
 from dplasso import PublicEncoder
+from dplasso.data.matrices import matrix_source
 from dplasso.data.store import write_store
 from dplasso.encoding.data_files import read_records
 from dplasso.encoding.hashed import Hashed, Text

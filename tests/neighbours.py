@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from evidence.assurance.hostile import CANCELLING
-from evidence.matrices import matrix_source
 from numpy.typing import NDArray
 
+from dplasso.data.matrices import matrix_source
 from dplasso.data.store import write_store
 from dplasso.privacy.budget import Budget
 

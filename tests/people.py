@@ -4,8 +4,8 @@ from dataclasses import replace
 from hashlib import blake2b
 
 import numpy as np
-from evidence.matrices import matrix_source
 
+from dplasso.data.matrices import matrix_source
 from dplasso.data.store import write_store
 
 

@@ -22,7 +22,6 @@ from unittest.mock import patch
 import numpy as np
 import scipy.sparse as sp
 from evidence.assurance.hostile import FLOATS, PEOPLE, SINGLES
-from evidence.matrices import matrix_source
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multiclass import OneVsRestClassifier
@@ -42,6 +41,7 @@ from dplasso import (
     private_score,
 )
 from dplasso.cluster import InProcessEngine
+from dplasso.data.matrices import matrix_source
 from dplasso.data.store import write_store
 from dplasso.encoding.levels import Levels
 from dplasso.encoding.origin import Origin, with_origin

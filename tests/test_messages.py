@@ -19,6 +19,7 @@ from dplasso import (
     PrivateSearch,
     PublicEncoder,
     private_score,
+    write_store,
 )
 from dplasso.cluster import InProcessEngine, ThreadEngine
 from secrets_in_messages import NUMBER, WORD, quotes_nothing, refused, told_by
@@ -107,11 +108,12 @@ def no_fit(estimators, *given, engines=None, **options):
 
 
 @pytest.mark.parametrize("rows", ROWS)
-def test_rows_are_not_quoted(fitted, rows):
+def test_rows_are_not_quoted(fitted, rows, tmp_path):
     given = ROWS[rows]
     no_fit(ESTIMATORS + SEARCHES, given, Y)
     no_fit(ESTIMATORS, [X, given], [Y, Y], engines=(InProcessEngine(), ThreadEngine()))
     refused(lambda: private_score(fitted, given, Y))
+    refused(lambda: write_store(tmp_path / "s", given, Y))
     if rows != "too few":
         for method in (fitted.predict, fitted.predict_proba, fitted.decision_function):
             refused(lambda method=method: method(given))
@@ -124,11 +126,14 @@ def test_what_stands_where_a_number_should_is_found(fitted):
 
 
 @pytest.mark.parametrize("labels", LABELS)
-def test_labels_are_not_quoted(fitted, labels):
+def test_labels_are_not_quoted(fitted, labels, tmp_path):
     given = LABELS[labels]
     no_fit((*CLASSIFIERS, SEARCHES[0]), X, given)
     no_fit(CLASSIFIERS, [X, X], [Y, given], engines=[InProcessEngine()])
     refused(lambda: private_score(fitted, X, given))
+    # A store keeps any texts and any numbers.
+    if labels not in ("a text", "a number"):
+        refused(lambda: write_store(tmp_path / "s", X, given))
     # A number beyond the bounds is clipped.
     if labels != "a number":
         no_fit((*REGRESSORS, SEARCHES[1]), X, given)
@@ -177,12 +182,13 @@ PEOPLE = {
 
 
 @pytest.mark.parametrize("people", PEOPLE)
-def test_ids_are_not_quoted(fitted, people):
+def test_ids_are_not_quoted(fitted, people, tmp_path):
     given = PEOPLE[people]
     no_fit((*ESTIMATORS, SEARCHES[0]), X, Y, groups=given)
     both = {"groups": [np.arange(12), given], "engines": [InProcessEngine()]}
     no_fit(ESTIMATORS, [X, X], [Y, Y], **both)
     refused(lambda: private_score(fitted, X, Y, groups=given))
+    refused(lambda: write_store(tmp_path / "s", X, Y, groups=given))
 
 
 class Stranger(ClassifierMixin, BaseEstimator):

@@ -20,7 +20,9 @@ from dplasso.runtime import progress
 ROOT = Path(__file__).parent.parent
 DOCS, README = ROOT / "docs", ROOT / "README.md"
 PAGES = sorted([*DOCS.glob("howto-*.md"), *DOCS.glob("tour-*.md")])
-PAGES += [DOCS / f"{name}.md" for name in ("audit", "cluster", "ledger", "prior", "public-rows")]
+PAGES += [
+    DOCS / f"{name}.md" for name in ("audit", "cluster", "ledger", "prior", "public-rows", "store")
+]
 # Repetitions that a page needs for its figures and a test does not.
 FEWER = {
     "draws = range(5)": "draws = range(2)",

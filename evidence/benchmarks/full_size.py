@@ -107,8 +107,8 @@ def load_kernels(model: Any) -> None:
     from scipy.sparse import random_array
     from sklearn.base import clone
 
+    from dplasso.data.matrices import matrix_source
     from dplasso.data.store import write_store
-    from evidence.matrices import matrix_source
 
     X = random_array((200, 50), density=0.2, format="csr", dtype="f4", rng=0)
     with tempfile.TemporaryDirectory() as folder:

@@ -24,8 +24,8 @@ from ray.cluster_utils import Cluster
 from dplasso import DPLogisticRegression
 from dplasso.cluster import RayEngine, ThreadEngine
 from dplasso.cluster.ray_cluster import connect
+from dplasso.data.matrices import matrix_source
 from dplasso.data.store import write_store
-from evidence.matrices import matrix_source
 
 GROUPS = Path("/sys/fs/cgroup/memory")
 COLUMNS, EACH = 100_000, 100

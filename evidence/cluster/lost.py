@@ -20,8 +20,8 @@ from statistics import median
 import numpy as np
 import scipy.sparse as sp
 
+from dplasso.data.matrices import matrix_source
 from dplasso.data.store import write_store
-from evidence.matrices import matrix_source
 
 psutil = import_module("psutil")
 ROWS, COLUMNS, EACH = 150_000, 20_000, 30

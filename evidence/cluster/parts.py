@@ -18,11 +18,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from dplasso.cluster.worker import Partition, SumSteps, Worker
+from dplasso.data.matrices import matrix_source
 from dplasso.data.store import write_store
 from dplasso.fit.task import Binary
 from dplasso.losses.logistic import Logistic
 from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, Scaling
-from evidence.matrices import matrix_source
 
 # Rows, columns, entries a row.
 CASES = (

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dplasso.estimators.record_wise import record_wise as record_wise
     from dplasso.estimators.cost import privacy_cost as privacy_cost
     from dplasso.estimators.cost import weakest_association as weakest_association
+    from dplasso.estimators.stores import write_store as write_store
     from dplasso.ledger.charging import Ledger as Ledger
     from dplasso.matrix.geometry import Geometry as Geometry
     from dplasso.privacy.wording import Caution as Caution
@@ -60,6 +61,7 @@ _HOMES = {
         "estimators.load": "load save top_features",
         "estimators.record_wise": "record_wise",
         "estimators.regressors": "DPLasso DPLinearRegression",
+        "estimators.stores": "write_store",
         "ledger.charging": "Ledger",
         "matrix.geometry": "Geometry",
         "privacy.statement": "PrivacyStatement",

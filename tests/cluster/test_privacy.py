@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from evidence.matrices import matrix_source
 
 import dplasso
 from cluster.cases import records
 from dplasso import DataError, open_store
 from dplasso.cluster import InProcessEngine
+from dplasso.data.matrices import matrix_source
 from dplasso.data.store import write_store
 
 PACKAGE = Path(dplasso.__file__).parent

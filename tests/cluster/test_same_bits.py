@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from evidence.matrices import matrix_source
 
 from cluster.cases import MODELS, cut, records, released
 from dplasso import DPLasso, DPLassoClassifier, DPLogisticRegression, open_store
 from dplasso.cluster import InProcessEngine, ThreadEngine
+from dplasso.data.matrices import matrix_source
 from dplasso.data.store import write_store
 
 ENGINES = {"in process": InProcessEngine(), "threads": ThreadEngine(threads=2)}

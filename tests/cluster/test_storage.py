@@ -8,12 +8,12 @@ from pathlib import Path
 
 import fsspec
 import pytest
-from evidence.matrices import matrix_source
 from fsspec.implementations.memory import MemoryFile
 from sklearn.base import clone
 
 from cluster.cases import MODELS, Killer, Watched, cut, records, released
 from dplasso.cluster import InProcessEngine, ThreadEngine, storage
+from dplasso.data.matrices import matrix_source
 from dplasso.data.store import write_store
 from dplasso.errors import DataError, StoreError
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from evidence.matrices import matrix_source
 from sklearn.base import clone
 
 from cluster.cases import Killer, cut, records, released
 from dplasso import DataError, DPLasso, DPLassoClassifier, DPLogisticRegression
 from dplasso.cluster import InProcessEngine, ThreadEngine
+from dplasso.data.matrices import matrix_source
 from dplasso.data.store import write_store
 from people import write_with_people
 

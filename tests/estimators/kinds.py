@@ -6,7 +6,6 @@ from math import inf
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from evidence.matrices import matrix_source
 from sklearn.base import clone
 
 from dplasso import (
@@ -16,6 +15,7 @@ from dplasso import (
     DPLinearRegression,
     DPLogisticRegression,
 )
+from dplasso.data.matrices import matrix_source
 from dplasso.data.store import write_store
 from phases.cases import PLANS, Case, rows, small
 

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from evidence.matrices import matrix_source
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.conftest import new_ledger, refused, run_command
 from dplasso import DPLogisticRegression, LedgerError, ModelFileError, StoreError, load, open_store
 from dplasso.checkpoint import fit_with_checkpoints
+from dplasso.data.matrices import matrix_source
 from dplasso.data.store import write_store
 from dplasso.ledger import create_ledger
 from dplasso.model import read_model, write_model

@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from evidence.matrices import matrix_source
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from dplasso import DPLassoClassifier, DPLinearRegression, DPLogisticRegression, open_store
+from dplasso.data.matrices import matrix_source
 from dplasso.data.store import write_store
 
 RNG = np.random.default_rng(5)

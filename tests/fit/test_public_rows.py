@@ -9,7 +9,6 @@ import numpy as np
 import pandas
 import pytest
 import scipy.sparse as sp
-from evidence.matrices import matrix_source
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.pipeline import Pipeline
 
@@ -26,6 +25,7 @@ from dplasso import (
     PublicEncoder,
 )
 from dplasso.cluster import InProcessEngine
+from dplasso.data.matrices import matrix_source
 from dplasso.data.store import open_store, write_store
 from dplasso.ledger import create_ledger
 from dplasso.runtime import progress

@@ -288,7 +288,7 @@ def _epilog(lines: list[str]) -> str:
 def option_name(parameter: str, value: str | None = None) -> str:
     """Return the name of a parameter's option, with a value if there is one."""
     called = SPELT.get(parameter, "--" + parameter.replace("_", "-"))
-    return called if value is None else f"{called} {value.strip(chr(39))}"
+    return called if value is None or value == "True" else f"{called} {value.strip(chr(39))}"
 
 
 def declared(name: str, kind: Any, default: Any, texts: dict[str, Text]) -> Parameter:

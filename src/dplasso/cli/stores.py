@@ -12,14 +12,14 @@ import typer
 from dplasso.cli import output
 from dplasso.cli.inputs import ReadingOptions, refuse
 from dplasso.data.formats import is_table
-from dplasso.data.source_files import expand, is_address
+from dplasso.data.source_files import expand
 from dplasso.data.store import describe, open_store, write_store
-from dplasso.data.store.files import check_place
+from dplasso.data.store.files import place_of
 from dplasso.encoding.data_files import encode_files
 from dplasso.encoding.encoder import warn_of_draft
 from dplasso.encoding.origin import Origin, origin_of
 from dplasso.encoding.schema import Schema
-from dplasso.errors import DataError, PrivacyLeakWarning
+from dplasso.errors import PrivacyLeakWarning
 
 _AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
 SMALLEST = 64 * 2**20
@@ -88,12 +88,7 @@ def convert(
     schema = _schema(data, features, reading)
     reading.dialect.say(expand(data))
     settings: dict[str, Any] = {"memory": parse_memory(memory), "force": force}
-    if is_address(store):
-        raise DataError(
-            "a store is made on a disk: copy the finished folder to object storage, for example "
-            "with aws s3 sync"
-        )
-    check_place(Path(store).absolute(), force=force)
+    place_of(store, force=force)
     started = time.perf_counter()
     with output.progress_bars() as bars, bars.task("reading") as progress:
         records = encode_files(

@@ -39,7 +39,9 @@ def say_or_log(line: str) -> None:
         logging.getLogger("dplasso").info(line)
 
 
-def late_progress(label: str) -> Callable[[int, int], None]:
+def late_progress(
+    label: str, unit: str = "steps; verbose=0 hides this"
+) -> Callable[[int, int], None]:
     """Return what says how far some work has come, from two seconds on and no more often."""
     last = [time.perf_counter()]
 
@@ -47,7 +49,7 @@ def late_progress(label: str) -> Callable[[int, int], None]:
         now = time.perf_counter()
         if now - last[0] >= SILENT:
             last[0] = now
-            say_or_log(f"dplasso: {label}, {done} of {total} steps; verbose=0 hides this")
+            say_or_log(f"dplasso: {label}, {done:,} of {total:,} {unit}")
 
     return report
 

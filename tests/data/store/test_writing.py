@@ -117,7 +117,7 @@ def test_a_source_that_fails_leaves_nothing(tmp_path):
 
 def test_only_a_store_is_ever_replaced_and_not_unasked(tmp_path):
     convert(tmp_path / "s")
-    with pytest.raises(StoreError, match="exists already; replace it with --force"):
+    with pytest.raises(StoreError, match="exists already; pass force=True to replace it"):
         convert(tmp_path / "s")
     convert(tmp_path / "s", force=True)
     (tmp_path / "empty").mkdir()

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from dplasso.data.people import WORDS
-from dplasso.errors import StoreError
+from dplasso.data.source_files import is_address
+from dplasso.errors import DataError, StoreError
 from dplasso.files.disk import hold, make_folder, sync_directory
 
 FORMAT = "dplasso-store"
@@ -283,6 +284,18 @@ def partial_directory(path: Path) -> Path:
     return path.with_name(path.name + PARTIAL_SUFFIX)
 
 
+def place_of(path: str | os.PathLike[str], *, force: bool) -> Path:
+    """Return the place of a new store; raise an error if no store can be written there."""
+    if is_address(str(path)):
+        raise DataError(
+            "a store is made on a disk: copy the finished folder to object storage, for example "
+            "with aws s3 sync"
+        )
+    place = Path(path).resolve()
+    check_place(place, force=force)
+    return place
+
+
 def check_place(path: Path, *, force: bool) -> None:
     """Raise an error if no store can be written to a place; `force` allows replacing a store."""
     if path.name.endswith((PARTIAL_SUFFIX, REPLACED_SUFFIX)) or not path.name:
@@ -304,7 +317,7 @@ def check_place(path: Path, *, force: bool) -> None:
     if files and not (HEADER_FILE in files and files <= _STORE_FILES):
         raise StoreError(f"{path} is a folder with other files; choose another name")
     if files and not force:
-        raise StoreError(f"{path} exists already; replace it with --force")
+        raise StoreError(f"{path} exists already", advice="pass `force=True` to replace it")
 
 
 @contextmanager

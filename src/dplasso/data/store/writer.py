@@ -37,6 +37,7 @@ from dplasso.data.store.files import (
     check_place,
     header_text,
     npy_header,
+    place_of,
     put_in_place,
     unfinished,
 )
@@ -283,8 +284,7 @@ def write_store(
     `memory`: bytes that the process may use. `force`: whether to replace a store at `path`.
     `origin`: how the columns were made, as plain JSON for the header.
     """
-    place = Path(path).resolve()
-    check_place(place, force=force)
+    place = place_of(path, force=force)
     declared = source.n_features is not None and source.columns_declared
     with unfinished(place) as directory:
         with ArrayFiles(directory) as files:
