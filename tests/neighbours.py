@@ -16,8 +16,7 @@ import scipy.sparse as sp
 from evidence.assurance.hostile import CANCELLING
 from numpy.typing import NDArray
 
-from dplasso.data.matrices import matrix_source
-from dplasso.data.store import write_store
+from dplasso import write_store
 from dplasso.privacy.budget import Budget
 
 N_ROWS, N_COLUMNS = 18, 12
@@ -192,8 +191,7 @@ _STORES = []
 def _on_disk(X):
     """Write rows to a store; the labels are given to the fit apart."""
     _STORES.append(tempfile.TemporaryDirectory(prefix="dplasso-store-"))
-    source = matrix_source(X, np.zeros(X.shape[0]))
-    return write_store(source, Path(_STORES[-1].name) / "records.store", memory=2**27).X
+    return write_store(Path(_STORES[-1].name) / "records.store", X, np.zeros(X.shape[0])).X
 
 
 # Everything `fit` accepts, as makers from dense rows of the named type. A further form of input

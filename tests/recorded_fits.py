@@ -39,10 +39,9 @@ from dplasso import (
     WeakPrivacyWarning,
     private_comparison,
     private_score,
+    write_store,
 )
 from dplasso.cluster import InProcessEngine
-from dplasso.data.matrices import matrix_source
-from dplasso.data.store import write_store
 from dplasso.encoding.levels import Levels
 from dplasso.encoding.origin import Origin, with_origin
 from dplasso.encoding.parts import Categories, Number, Pairs
@@ -86,8 +85,7 @@ class Records:
 def _in_store(X: sp.csr_array, y: NDArray[Any]) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         # A store has one label for each row; a matrix of them is given besides.
-        source = matrix_source(X, y.reshape(len(y), -1)[:, 0])
-        store = write_store(source, Path(folder) / "records", memory=2**27)
+        store = write_store(Path(folder) / "records", X, y.reshape(len(y), -1)[:, 0])
     # What is mapped stays readable.
     return store.X
 

@@ -21,11 +21,9 @@ import ray
 import scipy.sparse as sp
 from ray.cluster_utils import Cluster
 
-from dplasso import DPLogisticRegression
+from dplasso import DPLogisticRegression, write_store
 from dplasso.cluster import RayEngine, ThreadEngine
 from dplasso.cluster.ray_cluster import connect
-from dplasso.data.matrices import matrix_source
-from dplasso.data.store import write_store
 
 GROUPS = Path("/sys/fs/cgroup/memory")
 COLUMNS, EACH = 100_000, 100
@@ -42,7 +40,7 @@ def made(path: Path, entries: int, seed: int) -> None:
     X = sp.csr_matrix((values, columns.ravel(), np.arange(n + 1) * EACH), shape=(n, COLUMNS))
     X.sum_duplicates()
     X.data[:] = 1.0
-    write_store(matrix_source(X, (columns[:, 0] < 500).astype(int)), path, memory=2**31)
+    write_store(path, X, (columns[:, 0] < 500).astype(int))
     forget(path)
 
 

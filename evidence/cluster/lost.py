@@ -20,8 +20,7 @@ from statistics import median
 import numpy as np
 import scipy.sparse as sp
 
-from dplasso.data.matrices import matrix_source
-from dplasso.data.store import write_store
+from dplasso import write_store
 
 psutil = import_module("psutil")
 ROWS, COLUMNS, EACH = 150_000, 20_000, 30
@@ -93,7 +92,7 @@ def main() -> None:
             )
             X.resize(ROWS, COLUMNS)
             X.sum_duplicates()
-            write_store(matrix_source(X, rng.integers(2, size=ROWS)), stores / f"{name}.store")
+            write_store(stores / f"{name}.store", X, rng.integers(2, size=ROWS))
         for where, data in (("folder", str(stores)), ("object storage", f"file://{stores}")):
             for what, lose in (("worker", worker_lost), ("driver", driver_lost)):
                 runs = [lose(data, folder) for _ in range(3)]

@@ -17,9 +17,8 @@ from threading import Thread
 import numpy as np
 import scipy.sparse as sp
 
+from dplasso import write_store
 from dplasso.cluster.worker import Partition, SumSteps, Worker
-from dplasso.data.matrices import matrix_source
-from dplasso.data.store import write_store
 from dplasso.fit.task import Binary
 from dplasso.losses.logistic import Logistic
 from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, Scaling
@@ -55,7 +54,7 @@ def measure(n: int, d: int, c: int, folder: str) -> dict[str, float]:
         columns = rng.integers(d, size=(n, c)).ravel()
         X = sp.csr_matrix((np.ones(n * c, np.float32), columns, np.arange(n + 1) * c), shape=(n, d))
         X.sum_duplicates()
-        write_store(matrix_source(X, rng.integers(2, size=n)), path)
+        write_store(path, X, rng.integers(2, size=n))
         return {}
     most = [0]
     Thread(target=watched, args=(most,), daemon=True).start()

@@ -9,10 +9,8 @@ import pytest
 
 import dplasso
 from cluster.cases import records
-from dplasso import DataError, open_store
+from dplasso import DataError, open_store, write_store
 from dplasso.cluster import InProcessEngine
-from dplasso.data.matrices import matrix_source
-from dplasso.data.store import write_store
 
 PACKAGE = Path(dplasso.__file__).parent
 
@@ -77,7 +75,7 @@ def test_a_worker_has_no_randomness_and_no_clock():
 def test_a_store_is_in_a_fit_once(tmp_path):
     X, y = records(40, 12)
     store, copy, link = tmp_path / "a.store", tmp_path / "b.store", tmp_path / "c.store"
-    write_store(matrix_source(X, y), store)
+    write_store(store, X, y)
     shutil.copytree(store, copy)
     link.symlink_to(store)
     model = dplasso.DPLogisticRegression(1.0)
@@ -95,6 +93,6 @@ def test_a_store_is_in_a_fit_once(tmp_path):
 def test_stores_of_one_value_or_of_words_differ_by_what_these_are(tmp_path):
     X, words = (records(40, 12)[0] != 0).astype(float), np.array(["no", "yes"] * 20)
     cases = [(X, words), (2.0 * X, words), (X, words[::-1])]
-    stores = [write_store(matrix_source(*of), tmp_path / f"{k}") for k, of in enumerate(cases)]
+    stores = [write_store(tmp_path / f"{k}", *of) for k, of in enumerate(cases)]
     model = dplasso.DPLogisticRegression(8.0).fit(stores, engine=InProcessEngine())
     assert model.n_records_ > 40

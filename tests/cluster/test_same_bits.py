@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from cluster.cases import MODELS, cut, records, released
-from dplasso import DPLasso, DPLassoClassifier, DPLogisticRegression, open_store
+from dplasso import DPLasso, DPLassoClassifier, DPLogisticRegression, open_store, write_store
 from dplasso.cluster import InProcessEngine, ThreadEngine
-from dplasso.data.matrices import matrix_source
-from dplasso.data.store import write_store
 
 ENGINES = {"in process": InProcessEngine(), "threads": ThreadEngine(threads=2)}
 
@@ -39,7 +37,7 @@ def test_several_classes_and_numbers_are_learnt_alike(tmp_path):
         assert released(many.fit(*cut(X, three, 3), engine=ThreadEngine())) == expected
     paths = [tmp_path / f"{number}.store" for number in range(2)]
     for path, some, labels in zip(paths, *cut(X, three, 2), strict=True):
-        write_store(matrix_source(some, labels), path, memory=2**28)
+        write_store(path, some, labels)
     assert released(many.fit(list(map(str, paths)), engine=ThreadEngine())) == expected
     assert released(many.fit([*map(open_store, paths)], engine=InProcessEngine())) == expected
     numbers = DPLasso(3.0, target_bounds=(-2, 2), random_state=1)

@@ -12,9 +12,8 @@ from fsspec.implementations.memory import MemoryFile
 from sklearn.base import clone
 
 from cluster.cases import MODELS, Killer, Watched, cut, records, released
+from dplasso import write_store
 from dplasso.cluster import InProcessEngine, ThreadEngine, storage
-from dplasso.data.matrices import matrix_source
-from dplasso.data.store import write_store
 from dplasso.errors import DataError, StoreError
 
 
@@ -24,7 +23,7 @@ def addresses(tmp_path, monkeypatch):
     X, y = records(120, 60)
     memory = fsspec.filesystem("memory")
     for number, part in enumerate(zip(*cut(X, y, 2), strict=True)):
-        write_store(matrix_source(*part), tmp_path / f"{number}.store", memory=2**28)
+        write_store(tmp_path / f"{number}.store", *part)
         memory.put(f"{tmp_path}/{number}.store", f"/bucket/{number}.store", recursive=True)
     (tmp_path / "local").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "local"))
@@ -42,7 +41,7 @@ class Looking(Watched):
 
 
 def test_it_says_how_much_and_nobody_else_may_read_it(addresses, tmp_path, monkeypatch, capfd):
-    large = write_store(matrix_source(*records(4000, 60)), tmp_path / "2.store")
+    large = write_store(tmp_path / "2.store", *records(4000, 60))
     addresses[0] = "memory://bucket/2.store"
     fsspec.filesystem("memory").put(str(large.path), "/bucket/2.store", recursive=True)
     monkeypatch.setattr(storage, "PIECE", 50_000)

@@ -5,11 +5,8 @@ import pytest
 from sklearn.base import clone
 
 from cluster.cases import Killer, cut, records, released
-from dplasso import DataError, DPLasso, DPLassoClassifier, DPLogisticRegression
+from dplasso import DataError, DPLasso, DPLassoClassifier, DPLogisticRegression, write_store
 from dplasso.cluster import InProcessEngine, ThreadEngine
-from dplasso.data.matrices import matrix_source
-from dplasso.data.store import write_store
-from people import write_with_people
 
 WEIGHTED = {
     "staged": DPLassoClassifier(30.0, random_state=3),
@@ -41,7 +38,7 @@ def test_weights_give_the_bits_of_one_process(name, tmp_path):
         assert results(model.fit(Xs, ys, **options)) == expected
     stores = [tmp_path / f"{number}.store" for number in range(3)]
     for place, some, labels in zip(stores, Xs, ys, strict=True):
-        write_store(matrix_source(some, labels), place, memory=2**28)
+        write_store(place, some, labels)
     assert results(model.fit(stores, **options)) == expected
 
 
@@ -65,7 +62,7 @@ def test_a_person_is_limited_wherever_the_rows_lie(name):
 def test_what_does_not_go_together_is_refused(tmp_path):
     model, engine = WEIGHTED["dense"], InProcessEngine()
     (Xs, ys), (_, people), (_, weights) = cut(X, Y, 2), cut(X, PEOPLE, 2), cut(X, WEIGHTS, 2)
-    write_store(matrix_source(X, Y), tmp_path / "a.store", memory=2**28)
+    write_store(tmp_path / "a.store", X, Y)
     store = [str(tmp_path / "a.store")]
     for given, options, sentence in (
         ((Xs, ys), {"groups": PEOPLE}, "there are 2 partitions, but groups of 160"),
@@ -93,12 +90,12 @@ def test_stores_that_know_people_limit_them_together(name, tmp_path):
     _, people = cut(X, PEOPLE, 3)
     stores = [tmp_path / f"{number}.store" for number in range(3)]
     for place, some, labels, own in zip(stores, Xs, ys, people, strict=True):
-        write_with_people(some, labels, own.tolist(), place)
+        write_store(place, some, labels, groups=own)
     expected = released(model.fit(X, Y, groups=PEOPLE))
     assert released(model.fit(stores, engine=InProcessEngine())) == expected
     assert released(model.fit(stores, engine=ThreadEngine())) == expected
     # A worker that is lost in the run is told again whose rows are left out.
     assert released(model.fit(stores, engine=Killer(at=(30,)))) == expected
-    write_store(matrix_source(Xs[2], ys[2]), tmp_path / "plain.store", memory=2**28)
+    write_store(tmp_path / "plain.store", Xs[2], ys[2])
     with pytest.raises(DataError, match=r"one has a person column"):
         model.fit([*stores[:2], tmp_path / "plain.store"], engine=InProcessEngine())

@@ -14,9 +14,8 @@ from dplasso import (
     DPLassoClassifier,
     DPLinearRegression,
     DPLogisticRegression,
+    write_store,
 )
-from dplasso.data.matrices import matrix_source
-from dplasso.data.store import write_store
 from phases.cases import PLANS, Case, rows, small
 
 KINDS = {
@@ -132,4 +131,4 @@ def outputs(model, X):
 
 def stored(X, y, path):
     """Write rows to a store and open it."""
-    return write_store(matrix_source(X, y), path, memory=2**27)
+    return write_store(path, X, y)

@@ -15,11 +15,10 @@ from dplasso import (
     open_store,
     write_store,
 )
-from dplasso.encoding.origin import origin_of
 from dplasso.runtime import progress as said
 from estimators.kinds import few, numbers
 from people import hashes_of
-from schemas import Categories, Number, Schema
+from schemas import Categories, Number, Schema, origin_of
 
 X, WORDS = few()
 Y = np.asarray(WORDS == "yes", np.int64)

@@ -8,9 +8,7 @@ from scipy.sparse import csr_array
 from scipy.special import expit
 from sklearn.datasets import load_svmlight_file
 
-from dplasso import DataError
-from dplasso.data.formats import block_source
-from dplasso.data.store import write_store
+from dplasso import DataError, write_store
 from evidence import known_weights
 
 
@@ -40,7 +38,7 @@ def test_what_is_not_there_is_refused(asked, words, rows):
 
 
 def test_file_and_store_hold_the_same(rows, tmp_path):
-    write_store(block_source([rows]), tmp_path / "same.store")
+    write_store(tmp_path / "same.store", *load_svmlight_file(str(rows)))
     X, y = find(str(rows))[0].load()
     from_store, labels = find("same.store")[0].load()
     assert (from_store != X).nnz == 0

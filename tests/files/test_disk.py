@@ -18,10 +18,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.conftest import new_ledger, refused, run_command
-from dplasso import DPLogisticRegression, LedgerError, ModelFileError, StoreError, load, open_store
+from dplasso import (
+    DPLogisticRegression,
+    LedgerError,
+    ModelFileError,
+    StoreError,
+    load,
+    open_store,
+    write_store,
+)
 from dplasso.checkpoint import fit_with_checkpoints
-from dplasso.data.matrices import matrix_source
-from dplasso.data.store import write_store
 from dplasso.ledger import create_ledger
 from dplasso.model import read_model, write_model
 from estimators.kinds import stored
@@ -182,7 +188,7 @@ def test_writers_in_a_row_never_overlap(tmp_path):
         done = 0
         while done < 12:
             try:
-                write_store(matrix_source(X, Y), tmp_path / "s", force=True, progress=pause)
+                write_store(tmp_path / "s", X, Y, force=True, progress=pause)
                 done += 1
             except StoreError:
                 pass

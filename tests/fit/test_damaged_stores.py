@@ -5,11 +5,17 @@ import shutil
 import numpy as np
 import pytest
 
-from data.store.reference import block_source, random_matrix
+from data.store.reference import random_matrix
 from data.store.test_damage import overwrite, repeat_a_column
-from dplasso import DPLassoClassifier, DPLogisticRegression, Ledger, StoreError, open_store
+from dplasso import (
+    DPLassoClassifier,
+    DPLogisticRegression,
+    Ledger,
+    StoreError,
+    open_store,
+    write_store,
+)
 from dplasso.cluster import ThreadEngine
-from dplasso.data.store import write_store
 from dplasso.ledger import create_ledger
 
 Y = np.arange(60) % 2
@@ -20,8 +26,7 @@ FLIPS = 12
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     path = tmp_path_factory.mktemp("whole") / "train.store"
-    X, person = random_matrix(60, 40, 0.2), np.repeat(2 * np.arange(30), 4).reshape(60, 2)
-    write_store(block_source(X, Y, step=60, people=person), path)
+    write_store(path, random_matrix(60, 40, 0.2), Y, groups=np.arange(60) // 2)
     return path
 
 

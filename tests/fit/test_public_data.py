@@ -7,9 +7,12 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from dplasso import DPLassoClassifier, DPLinearRegression, DPLogisticRegression, open_store
-from dplasso.data.matrices import matrix_source
-from dplasso.data.store import write_store
+from dplasso import (
+    DPLassoClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+    write_store,
+)
 
 RNG = np.random.default_rng(5)
 X = sp.csr_array(np.where(RNG.random((400, 8)) < 0.6, RNG.normal(size=(400, 8)), 0.0))
@@ -88,8 +91,7 @@ def test_rows_in_a_frame_are_matched_by_name_and_a_store_is_read(tmp_path):
     assert "3 of 8 columns matched by name" in model.privacy_.prior
     assert (model.model_.prior.weights[0, 3:] == 0.0).all()
     labels = (PUBLIC[1] == "yes").astype(float)
-    write_store(matrix_source(PUBLIC[0], labels), tmp_path / "rows", memory=2**27)
-    store = open_store(tmp_path / "rows")
+    store = write_store(tmp_path / "rows", PUBLIC[0], labels)
     private = PRIVATE[0], (PRIVATE[1] == "yes").astype(int)
     read = fitted("logistic", *private, public_data=(store, None))
     same = fitted("logistic", *private, public_data=(PUBLIC[0], labels))

@@ -23,10 +23,9 @@ from dplasso import (
     NoiseWarning,
     PrivateSearch,
     PublicEncoder,
+    write_store,
 )
 from dplasso.cluster import InProcessEngine
-from dplasso.data.matrices import matrix_source
-from dplasso.data.store import open_store, write_store
 from dplasso.ledger import create_ledger
 from dplasso.runtime import progress
 from fit.cases import releases
@@ -121,12 +120,9 @@ def test_a_record_without_weight_changes_nothing(max_weights):
 
 
 def test_a_store_is_read_as_the_matrix_is(tmp_path):
-    store = write_store(matrix_source(X, Y), tmp_path / "private")
-    public = write_store(matrix_source(PUBLIC, np.zeros(600)), tmp_path / "public")
-    del store, public
-    stored = model(public_rows=open_store(tmp_path / "public")).fit(
-        open_store(tmp_path / "private")
-    )
+    store = write_store(tmp_path / "private", X, Y)
+    public = write_store(tmp_path / "public", PUBLIC, np.zeros(600))
+    stored = model(public_rows=public).fit(store)
     np.testing.assert_array_equal(stored.coef_, model().fit(X, Y).coef_)
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dplasso import DPLogisticRegression, PrivateSearch, private_score
+from dplasso import DPLogisticRegression, PrivateSearch, private_score, write_store
 from dplasso.cluster import InProcessEngine
-from people import hashes_of, write_with_people
+from people import hashes_of
 from recorder import compare
 
 LOGISTIC = DPLogisticRegression(5.0, classes=[0, 1])
@@ -27,11 +27,11 @@ def stores(tmp_path_factory):
     other = next(q for q in map("q{}".format, range(10_000)) if hashes_of([q])[0, 0] > largest)
     own, label = rows(1, seed=1)
     return [
-        write_with_people(
+        write_store(
+            place / f"{extra}.store",
             np.vstack([X, *[own] * extra]),
             np.concatenate([y, *[label] * extra]),
-            [*people, *[other] * extra],
-            place / f"{extra}.store",
+            groups=[*people, *[other] * extra],
         )
         for extra in (0, 6)
     ]
@@ -54,7 +54,7 @@ def others(store):
     """Return a partition of other people, beside a store of these."""
     place = store.path.parent / "others.store"
     if not place.exists():
-        write_with_people(*rows(9, seed=2), [f"r{k}" for k in range(9)], place)
+        write_store(place, *rows(9, seed=2), groups=[f"r{k}" for k in range(9)])
     return place
 
 

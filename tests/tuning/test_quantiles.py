@@ -28,10 +28,9 @@ from dplasso import (
     load,
     private_quantiles,
     save,
+    write_store,
 )
 from dplasso.cluster import ThreadEngine
-from dplasso.data.store import write_store
-from dplasso.encoding.data_files import encode_files
 from dplasso.ledger import Ledger, add_dataset, create_ledger
 from recorded_fits import short_runs
 from recorder import compare
@@ -65,10 +64,8 @@ WORDS = {
 
 def stored(schema, table, who, place):
     """Return a store of a table, and of whose its rows are."""
-    table.assign(who=who).to_csv(place.with_suffix(".csv"), index=False)
-    of_people = {} if who is None else {"person_column": "who"}
-    given = encode_files(place.with_suffix(".csv"), replace(schema, label="y"), **of_people)
-    return write_store(given.source, place, origin=given.origin)
+    rows = PublicEncoder(schema).transform(table)
+    return write_store(place, rows, table["y"], groups=who)
 
 
 def released(table, **options):

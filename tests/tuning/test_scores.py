@@ -20,9 +20,9 @@ from dplasso import (
     LedgerError,
     PrivateSearch,
     private_score,
+    write_store,
 )
 from dplasso.ledger import create_ledger
-from people import write_with_people
 from recorded_fits import short_runs
 
 RNG = np.random.default_rng(0)
@@ -120,7 +120,7 @@ def test_rows_of_a_store_beyond_a_persons_limit_are_not_looked_at(tmp_path):
     scores = [
         private_score(
             model,
-            write_with_people(X, [*Y[:-1], label], people, tmp_path / f"{label}"),
+            write_store(tmp_path / f"{label}", X, [*Y[:-1], label], groups=people),
             epsilon=50.0,
         )
         for label in (0, 7)
