@@ -281,6 +281,11 @@ class TestBadFiles:
             assert "\n" not in str(refusal.value)
             assert before == (path.read_bytes() if path.is_file() else list(tmp_path.iterdir()))
 
+    def test_a_reader_at_work_leaves_room_for_a_charge(self, path, monkeypatch):
+        monkeypatch.setattr(database, "BUSY_SECONDS", 0.2)
+        with database.transaction(path, write=False):
+            reserve(path, None, charge(0.1))
+
     def test_locked_for_too_long(self, path, monkeypatch):
         monkeypatch.setattr(database, "BUSY_SECONDS", 0.2)
         with Path(path).open("rb") as other:
@@ -329,3 +334,9 @@ def test_a_user_without_a_name(path, monkeypatch):
     monkeypatch.setattr(getpass, "getuser", nobody)
     reserve(path, None, charge(0.1))
     assert only(path).entries[0].user.startswith("uid ")
+
+
+def test_a_user_whose_name_is_not_text(path, monkeypatch):
+    monkeypatch.setenv("LOGNAME", os.fsdecode(b"Jos\xe9"))
+    reserve(path, None, charge(0.1))
+    assert only(path).entries[0].user == "Jos\\xe9"

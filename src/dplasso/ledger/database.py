@@ -202,6 +202,9 @@ def transaction(path: LedgerPath, *, write: bool = True) -> Iterator[sqlite3.Con
     try:
         with locked(target, shown, write=write) as file:
             held = _checked(read_image(file), shown)
+            if not write:
+                # Else readers, who share the lock, would leave no moment for a charge.
+                unlock(file)
             with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
                 db.deserialize(held)
                 db.execute("PRAGMA foreign_keys = ON")

@@ -45,6 +45,8 @@ def origin() -> dict[str, str]:
     except (KeyError, OSError, ImportError):  # a container whose user has no name
         user = f"uid {os.getuid()}" if hasattr(os, "getuid") else "unknown"
     host = socket.gethostname() or "unknown"
+    # A name in another encoding than the system's cannot be stored.
+    user = os.fsencode(user).decode(errors="backslashreplace")
     return {"user": user, "host": host, "program": program()}
 
 
