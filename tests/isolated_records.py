@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from zlib import crc32
 
 import numpy as np
@@ -16,15 +17,10 @@ import scipy.sparse as sp
 from evidence.assurance.hostile import FLOATS, SINGLES
 from numpy.typing import NDArray
 
-from dplasso import PublicEncoder
-from dplasso.data.matrices import matrix_source
-from dplasso.data.store import write_store
+from dplasso import PublicEncoder, write_store
 from dplasso.encoding.data_files import read_records
-from dplasso.encoding.hashed import Hashed, Text
-from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number, Pairs
-from dplasso.encoding.schema import Schema
 from encoding.generated import arrow, write
-from people import write_with_people
+from schemas import Bins, Categories, Cross, Date, Hashed, Number, Pairs, Schema, Text
 
 N_COLUMNS = 12
 # Rows of more entries than these are sorted by an algorithm that may exchange equal columns.
@@ -340,13 +336,10 @@ def _dense(records: Records) -> NDArray[Any]:
 
 
 def store(records: Records, folder: Path, name: str = "records", *, people: bool = False) -> Any:
-    """Write a store, in as many blocks of rows as a small memory makes."""
-    y = records.y.reshape(len(records.y), -1)[:, 0]
-    options = {"memory": 2**20, "force": True}
-    if people:
-        given = matrix(records), y, records.people, folder / name
-        return write_with_people(*given, block=2**9, **options)
-    return write_store(matrix_source(matrix(records), y), folder / name, **options)
+    """Write a store, in many blocks of few rows."""
+    y, groups = records.y.reshape(len(records.y), -1)[:, 0], records.people if people else None
+    with patch("dplasso.data.store.writer._SOURCE_BYTES", 2**9):
+        return write_store(folder / name, matrix(records), y, groups=groups, force=True)
 
 
 def parts_of(records: Records) -> list[Records]:

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 import sklearn
 
+from cli.conftest import done, refused, run_command
 from dplasso import (
     DataError,
     DPFrankWolfeClassifier,
@@ -19,15 +20,14 @@ from dplasso import (
     PrivacyStatement,
     PrivateSearch,
     PublicEncoder,
+    open_store,
     private_comparison,
     private_quantiles,
     private_score,
+    write_store,
 )
 from dplasso.cluster import InProcessEngine
-from dplasso.data.store import write_store
-from dplasso.encoding.data_files import encode_files
 from estimators.kinds import numbers
-from people import write_with_people
 from schemas import Bins, Categories, Number, Schema
 
 CITIES = tuple(f"c{k}" for k in range(20))
@@ -43,11 +43,11 @@ MODELS = {
 }
 
 
-def people_of(paths, person="patient"):
-    """Return whose rows they are, as the files are read."""
-    source = encode_files(paths, SCHEMA, person_column=person).source
-    hashes = np.concatenate([block.people for block in source.blocks(1 << 20)])
-    return {tuple(one) for one in hashes.reshape(-1, 2)}
+def conversion(place, *tables, person="patient"):
+    """Return the command that makes a store of visits, and of whose they are."""
+    schema = place.with_suffix(".json")
+    schema.write_text(json.dumps(SCHEMA.to_json()))
+    return "convert", *tables, place, "--schema", schema, "--person-column", person
 
 
 def write(path, *, patients, **columns):
@@ -81,10 +81,9 @@ def arrays(table):
 
 @pytest.fixture(scope="module")
 def store(table, tmp_path_factory):
-    records = encode_files(table, SCHEMA, person_column="patient")
     place = tmp_path_factory.mktemp("store") / "visits.store"
-    # So little memory that the people come in several blocks.
-    return write_store(records.source, place, memory=1 << 24, origin=records.origin)
+    done(*conversion(place, table))
+    return open_store(place)
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
@@ -107,7 +106,7 @@ def test_statements_about_people_say_so(arrays, store, table, tmp_path):
     """Without one of a person's rows another one enters: no promise is about single rows."""
     X, y, names = arrays
     model = DPLogisticRegression(classes=(0, 1)).fit(X, y)
-    plain = write_store(encode_files(table, SCHEMA).source, tmp_path / "plain.store")
+    plain = write_store(tmp_path / "plain.store", X, y)
     search = PrivateSearch(DPLogisticRegression(classes=(0, 1)), {"fit_intercept": [True]})
     bins = Schema([Bins("age", [50])])
 
@@ -135,7 +134,7 @@ def test_statements_about_people_say_so(arrays, store, table, tmp_path):
 def test_the_label_of_a_row_beyond_the_limit_is_not_looked_at(tmp_path, engine):
     X, y = np.eye(4)[np.arange(40) % 4], np.arange(40) % 2
     X, y, people = np.vstack([X, X[:1]]), np.append(y, 7), [*range(40), 0]
-    store = write_with_people(X, y, people, tmp_path / "s.store")
+    store = write_store(tmp_path / "s.store", X, y, groups=people)
     for classes in (None, [0, 1]):
         model = DPLogisticRegression(20.0, classes=classes)
         model.fit(store if engine is None else [store], engine=engine)
@@ -158,34 +157,32 @@ def test_a_store_keeps_no_name(store):
     )
 
 
-def test_a_column_of_a_table_says_whose_rows_they_are_and_nothing_else(table):
+def test_a_column_of_a_table_says_whose_rows_they_are_and_nothing_else(table, tmp_path):
     for column, words in (
         ("nobody", "no column 'nobody'"),
         ("city", "column 'city' identifies people, so it cannot be"),
         ("y", "column 'y' identifies people, so it cannot be"),
     ):
-        with pytest.raises(DataError, match=words):
-            people_of(table, column)
+        refused(run_command(*conversion(tmp_path / "s.store", table, person=column)), words)
 
 
 def test_names_are_of_one_kind_in_all_files(tmp_path):
     texts = write(tmp_path / "a.jsonl", patients=["7", "8"])
     numbers = write(tmp_path / "b.jsonl", patients=[7])
-    with pytest.raises(DataError, match=r"b.jsonl, column 'patient', line 1: the id has another"):
-        people_of([texts, numbers])
+    place, words = tmp_path / "s.store", "b.jsonl, column 'patient', line 1: the id has another"
+    refused(run_command(*conversion(place, texts, numbers)), words)
     large = write(tmp_path / "large.parquet", patients=[2.0**53, 1.0])
-    with pytest.raises(DataError, match=r"column 'patient', row 1: a floating-point number"):
-        people_of(large)
-    exact = write(tmp_path / "exact.parquet", patients=[2**60, 2**60 + 1])
-    assert len(people_of(exact)) == 2
+    words = "column 'patient', row 1: a floating-point number"
+    refused(run_command(*conversion(place, large)), words)
+    done(*conversion(place, write(tmp_path / "exact.parquet", patients=[2**60, 2**60 + 1])))
+    assert len(set(open_store(place).people)) == 2
 
 
 def test_ids_are_of_one_type_in_all_stores(tmp_path):
     stores = []
     for name, patients in {"texts": ["007", "8"], "more": ["007", "9"], "numbers": [7, 8]}.items():
-        path = write(tmp_path / f"{name}.jsonl", patients=patients)
-        source = encode_files([path], SCHEMA, person_column="patient").source
-        stores.append(write_store(source, tmp_path / f"{name}.store"))
+        visits = np.ones((2, 21)), [0, 0]
+        stores.append(write_store(tmp_path / f"{name}.store", *visits, groups=patients))
     model = DPLogisticRegression(20.0, classes=[0, 1])
     model.fit(stores[:2], engine=InProcessEngine())
     with pytest.raises(DataError, match=r"some ids of people are texts and some are whole numbers"):

@@ -15,9 +15,9 @@ from dplasso import (
     DPLinearRegression,
     DPLogisticRegression,
     WeightsDisplay,
+    load,
 )
-from dplasso.model import read_model, write_model
-from dplasso.report.page import report_section
+from dplasso.model import write_model
 from model.files import fitted, gradients, release_again
 
 mpl.use("Agg")
@@ -60,7 +60,7 @@ def test_before_a_fit_and_without_matplotlib(monkeypatch):
 def test_bars_as_html(tmp_path):
     write_model(fitted(names=["<b>", "two", "three", "four"]), tmp_path / "m.npz")
     release_again(tmp_path / "m.npz", gradients([[-1.0], [0.5], [0.1], [0.0]], standard_error=0.1))
-    page = report_section(read_model(tmp_path / "m.npz"))
+    page = load(tmp_path / "m.npz")._repr_html_()
     assert "<th>&lt;b&gt;</th>" in page
     table = page.rpartition('class="bars"')[2].partition("</table>")[0]
     bar = r'<rect class="(\w+)" x="(.*?)" y="2" width="(.*?)" height="8"/><path d="M(.*?) 6H(.*?)"'
