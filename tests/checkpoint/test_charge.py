@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from cli.conftest import charged_to, vertices_in
 from dplasso import (
     BudgetError,
     DPFrankWolfeClassifier,
+    DPLinearRegression,
     DPLogisticRegression,
     Ledger,
     LedgerError,
@@ -103,6 +105,22 @@ def test_other_records_are_not_fitted_at_the_charge_of_these(ledger, begun):
     # Where the key is another, fingerprints say nothing.
     Path(f"{ledger}.key").unlink()
     resume_fit(model(ledger), *DATA, begun)
+    assert states(ledger) == ["finished"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "y", "other"),
+    [
+        (partial(DPLinearRegression, target_bounds=(0, 1)), DATA[1] / 3, DATA[1] / 4),
+        (DPLogisticRegression, np.arange(60) % 3, np.arange(60) % 3 * 2 % 3),
+    ],
+    ids=["targets", "three classes"],
+)
+def test_other_targets_are_not_fitted_at_the_charge_of_these(ledger, kept, killed, kind, y, other):
+    killed(kind(1.0, ledger=ledger), (DATA[0], y), kept, 2)
+    with pytest.raises(LedgerError, match="was charged for other records"):
+        resume_fit(kind(1.0, ledger=ledger), DATA[0], other, kept)
+    resume_fit(kind(1.0, ledger=ledger), DATA[0], y, kept)
     assert states(ledger) == ["finished"]
 
 

@@ -149,7 +149,7 @@ def _prepared(method: Method, records: Records, hooks: Hooks) -> Begun:
     notes: dict[str, str | None] = {}
     if method.ledger is not None:
         prior = method.public_knowledge or None
-        labels = np.concatenate(records.of_targets(lambda own: own.labels != 0))
+        labels = np.concatenate(records.of_targets(lambda own: own.labels.astype(np.float32)))
         notes = {"fingerprint": data_fingerprint(labels), "prior": prior}
     plan = method.plan(task, n_features, records.weighted)
     return Begun(method, task, budget, plan, statement, records, notes)

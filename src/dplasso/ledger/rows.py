@@ -50,13 +50,15 @@ def origin() -> dict[str, str]:
     return {"user": user, "host": host, "program": program()}
 
 
-def data_fingerprint(labels: NDArray[np.int8] | NDArray[np.float64]) -> str:
-    """Return a hash of the number of records and of their labels, in order.
+def data_fingerprint(labels: NDArray[Any]) -> str:
+    """Return a hash of the number of records and of their labels or targets, in order.
 
     It has no key: who knows all labels but one can read that one from it. Only `keyed` may save it.
     """
-    bits = np.packbits(labels != 0).tobytes()
-    return hashlib.sha256(f"{labels.size}\n".encode() + bits).hexdigest()
+    # Two classes are bits, as in the entries of dplasso 0.3.
+    binary = np.logical_or(labels == 0, labels == 1).all()
+    content = np.packbits(labels != 0) if binary else labels.astype("<f4", copy=False)
+    return hashlib.sha256(f"{labels.size}\n".encode() + content.tobytes()).hexdigest()
 
 
 def keyed(path: str | os.PathLike[str], fingerprint: str) -> str | None:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
+from dplasso.data.labels import numbers_of
 from dplasso.errors import ParameterError, shown
 from dplasso.estimators.fitting import method_of
 from dplasso.fit.records import LocalRecords
@@ -191,7 +192,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         held = draw_held_out(person, self.held_out, stream)
         notes = {"prior": started or None}
         if ledger is not None and classes is not None:
-            notes["fingerprint"] = data_fingerprint(y[rows] != (classes[0] if y.ndim == 1 else 0))
+            own = y[rows] if y.ndim > 1 else numbers_of(y[rows], classes)
+            notes["fingerprint"] = data_fingerprint(own)
         best: Try
         parts = divided(records, rows, held)
         with charged(ledger, charge, release=lambda: best[2].model_.digest, notes=notes):
