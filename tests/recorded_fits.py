@@ -42,10 +42,6 @@ from dplasso import (
     write_store,
 )
 from dplasso.cluster import InProcessEngine
-from dplasso.encoding.levels import Levels
-from dplasso.encoding.origin import Origin, with_origin
-from dplasso.encoding.parts import Categories, Number, Pairs
-from dplasso.encoding.schema import Schema
 from dplasso.fit import lasso
 from dplasso.gradient_descent import calibration, schedule
 from dplasso.gradient_descent.energies import scale_exponents_of
@@ -56,6 +52,7 @@ from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_
 from dplasso.tuning.metrics import COMPARING, METRICS
 from neighbours import N_COLUMNS, N_ROWS, common_records, hostile_records, in_parts
 from recorder import Comparison, compare
+from schemas import Categories, Levels, Number, Origin, Pairs, Schema, with_origin
 
 RELATIONS = ("add-remove", "replace-one", "label")
 BOUNDS = (-1.0, 3.0)

@@ -7,7 +7,7 @@ Bins, Categories, Cross, Date = parts.Bins, parts.Categories, parts.Cross, parts
 Number, Pairs, Levels = parts.Number, parts.Pairs, levels.Levels
 Hashed, Text = hashed.Hashed, hashed.Text
 Schema, read_schema = schema.Schema, schema.read_schema
-Origin, origin_of = origin.Origin, origin.origin_of
+Origin, origin_of, with_origin = origin.Origin, origin.origin_of, origin.with_origin
 
 
 def schema_of(document):

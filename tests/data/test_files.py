@@ -7,8 +7,8 @@ import lzma
 import pytest
 
 from data.row_blocks import block_source, check_same, gather
+from data.store.reference import write_blocks
 from dplasso import DataError
-from dplasso.data.store import write_store
 
 
 def read(paths, progress=None):
@@ -92,7 +92,7 @@ def test_a_stream_cut_short_or_of_another_kind_is_refused(tmp_path, suffix):
     for length in {*range(24), *range(24, len(whole), 397), len(whole) - 8, len(whole) - 1}:
         path.write_bytes(whole[:length])
         with pytest.raises(DataError) as caught:
-            write_store(block_source(path), tmp_path / "store")
+            write_blocks(block_source(path), tmp_path / "store")
         assert str(path) in str(caught.value)
         if length > 8:
             assert f"the {suffix} stream is damaged or truncated" in str(caught.value)

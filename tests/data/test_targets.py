@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.row_blocks import encode_files, write_table
-from data.store.reference import block_source, random_matrix
+from data.store.reference import block_source, random_matrix, write_blocks
 from dplasso import DataError, DPLinearRegression, DPLogisticRegression
-from dplasso.data.store import write_store
 from schemas import Number, Schema
 
 
@@ -111,7 +110,7 @@ def of_people(tmp_path_factory):
             rows = [json.dumps({"who": name, "x": 1.0, "y": 0}) + "\n" for name in names]
             path.write_text("".join(rows))
         source = encode_files(path, schema, person_column="who").source
-        return write_store(source, place / "s", force=True, memory=memory)
+        return write_blocks(source, place / "s", force=True, memory=memory)
 
     return write
 
@@ -140,7 +139,7 @@ def test_rows_are_one_person_s_iff_their_names_are_equal(of_people, names):
 def test_both_halves_of_a_hash_count(tmp_path):
     hashes = np.array([[1, 5], [1, 7], [2, 5], [1, 5]])
     source = block_source(random_matrix(4, 20, 0.2), np.arange(4) % 2, people=hashes)
-    first, second, third, again = write_store(source, tmp_path / "s").people.tolist()
+    first, second, third, again = write_blocks(source, tmp_path / "s").people.tolist()
     assert len({first, second, third}) == 3
     assert again == first
 

@@ -10,8 +10,8 @@ import pytest
 
 from cli.conftest import refused, run_command
 from data.row_blocks import Dialect, check_same, encode_files, gather_table
+from data.store.reference import write_blocks
 from dplasso import DataError
-from dplasso.data.store import write_store
 from encoding.generated import write
 from schemas import Bins, Categories, Hashed, Schema
 
@@ -111,7 +111,7 @@ def test_names_of_people_stay_as_they_are(tmp_path, written):
     asked = Dialect(decimal=",")
     schema = Schema((Bins("x", (2.0,)),), "y")
     given = encode_files(path, schema, labelled=False, person_column="who", dialect=asked)
-    store = write_store(given.source, tmp_path / "s")
+    store = write_blocks(given.source, tmp_path / "s")
     assert len(set(store.people.tolist())) == 4
     assert store.X.tocsr().toarray()[:, :2].tolist() == [[1, 0], [0, 1], [1, 0], [1, 0]]
     # Those of other columns do not.

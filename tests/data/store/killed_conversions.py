@@ -14,9 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from data.store.reference import assert_holds, block_source, random_matrix
+from data.store.reference import assert_holds, block_source, random_matrix, write_blocks
 from dplasso import StoreError, open_store
-from dplasso.data.store import write_store
 
 CALLS = ("pwrite", "ftruncate", "posix_fallocate", "fsync", "mkdir", "rename", "replace", "unlink")
 CALLS += ("rmdir", "open")
@@ -29,7 +28,7 @@ def labels(X):
 
 
 def convert(path):
-    return write_store(block_source(NEW, labels(NEW)), path, force=True)
+    return write_blocks(block_source(NEW, labels(NEW)), path, force=True)
 
 
 def kill_at(call_number):
@@ -62,7 +61,7 @@ def main():
     for number in range(1, 10_000):
         place = directory / "train.store"
         if mode == "replace":
-            write_store(block_source(OLD, labels(OLD)), place)
+            write_blocks(block_source(OLD, labels(OLD)), place)
         child = os.fork()
         if child == 0:
             kill_at(number)

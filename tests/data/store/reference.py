@@ -6,7 +6,11 @@ from zlib import crc32
 import numpy as np
 import scipy.sparse as sp
 
+from dplasso.data import store as stores
 from dplasso.data.blocks import BlockSource, RowBlock
+
+# Writes a stream of blocks, as conversions do.
+write_blocks = stores.write_store
 
 
 def block_source(X, y, *, declared=True, step=7, name="records", dtypes=None, people=None):

@@ -11,9 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.store.reference import assert_holds, block_source, edit_header, random_matrix
+from data.store.reference import (
+    assert_holds,
+    block_source,
+    edit_header,
+    random_matrix,
+    write_blocks,
+)
 from dplasso import DataError, StoreError, open_store
-from dplasso.data.store import write_store
 
 # Bytes before the data of an array, as docs/store.md says.
 DATA_OFFSET = 128
@@ -31,7 +36,7 @@ FILES = (
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     path = tmp_path_factory.mktemp("whole") / "train.store"
-    write_store(block_source(X, Y), path)
+    write_blocks(block_source(X, Y), path)
     return path
 
 
@@ -176,7 +181,7 @@ def test_a_value_that_is_not_finite(tmp_path, value, kind):
     X.data[::2] = np.finfo(kind).max
     X.data[1::2] = np.finfo(kind).min
     path = tmp_path / "s"
-    write_store(block_source(X, np.arange(40) % 2), path)
+    write_blocks(block_source(X, np.arange(40) % 2), path)
     open_store(path, verify=True)
     at = np.dtype(kind).itemsize * 5
     forge(path, "rows.values.npy", at, kind(value).tobytes())

@@ -10,10 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.row_blocks import write_npz
-from data.store.reference import assert_holds, block_source, edit_header, random_matrix
+from data.store.reference import (
+    assert_holds,
+    block_source,
+    edit_header,
+    random_matrix,
+    write_blocks,
+)
 from dplasso import DataError, StoreError, open_store
 from dplasso.data.formats import block_source as files_source
-from dplasso.data.store import write_store
 
 
 def labels_of(X):
@@ -39,7 +44,7 @@ def test_any_matrix(tmp_path_factory, rows, values, same, step, extra, wide):
     y = labels_of(X)
     path = tmp_path_factory.mktemp("any") / "s"
     source = block_source(X, y, step=step)
-    store = write_store(source, path)
+    store = write_blocks(source, path)
     assert_holds(store, X, y)
     # Without entries it is 1.
     alike = (data == data[:1]).all()
@@ -54,7 +59,7 @@ def test_the_blocks_do_not_change_a_byte(tmp_path, monkeypatch):
     monkeypatch.setattr("dplasso.data.store.writer.PIECE_BYTES", 64)
     X, words = random_matrix(30, 40, 0.3), np.array(list("cab" * 10))
     one, other = (
-        write_store(block_source(X, words, step=step), tmp_path / f"{step}") for step in (4, 30)
+        write_blocks(block_source(X, words, step=step), tmp_path / f"{step}") for step in (4, 30)
     )
     assert_holds(one, X, words)
     for path in one.path.iterdir():
@@ -66,7 +71,7 @@ def test_values_become_wide_when_one_block_has_wide_ones(tmp_path, first):
     X = random_matrix(30, 40, 0.1)
     other = np.float64 if first == np.float32 else np.float32
     source = block_source(X, labels_of(X), step=10, dtypes=[first, other, first])
-    store = write_store(source, tmp_path / "s")
+    store = write_blocks(source, tmp_path / "s")
     assert store.X.dtype == np.float64
     assert_holds(store, X.astype(np.float64), labels_of(X))
     open_store(tmp_path / "s", verify=True)
@@ -77,7 +82,7 @@ def test_wide_column_numbers_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr("dplasso.data.store.writer.INT32_MAX", 19)
     X = random_matrix(30, 60, 0.1)
     X = sp.csr_array(sp.vstack([X[:10] * (np.arange(60) < 15), X[10:]]))
-    store = write_store(block_source(X, labels_of(X), step=5), tmp_path / "s")
+    store = write_blocks(block_source(X, labels_of(X), step=5), tmp_path / "s")
     assert store.rows.indices.dtype == np.int64
     assert_holds(store, X, labels_of(X))
 
@@ -95,7 +100,7 @@ def test_wide_column_numbers_are_kept(tmp_path, monkeypatch):
 )
 def test_labels_come_back_as_they_were(tmp_path, y):
     X = random_matrix(10, 20, 0.2)
-    store = write_store(block_source(X, y, step=3), tmp_path / "s")
+    store = write_blocks(block_source(X, y, step=3), tmp_path / "s")
     assert store.y.dtype.kind == ("U" if y.dtype.kind == "O" else y.dtype.kind)
     assert store.y.tolist() == y.tolist()
 
@@ -106,7 +111,7 @@ def test_labels_of_two_number_types_meet(tmp_path):
 
     def written(*labels):
         blocks = [block._replace(labels=y) for y in labels]
-        return write_store(replace(source, blocks=lambda *_: iter(blocks)), tmp_path / "s")
+        return write_blocks(replace(source, blocks=lambda *_: iter(blocks)), tmp_path / "s")
 
     with pytest.raises(DataError, match="row 3: the label is not a number"):
         written(np.array([0, 1]), np.array(["a", "b"]))
@@ -116,7 +121,7 @@ def test_labels_of_two_number_types_meet(tmp_path):
 
 def test_what_a_store_may_be_used_for(tmp_path):
     X = random_matrix(10, 2000, 0.2)
-    store = write_store(block_source(X, labels_of(X)), tmp_path / "s")
+    store = write_blocks(block_source(X, labels_of(X)), tmp_path / "s")
     # Written to, its arrays never reach the file.
     assert store.rows.values.flags.writeable
     store.rows.values[:] = 7
@@ -135,18 +140,18 @@ def test_whether_the_columns_were_declared_is_kept(tmp_path, n_features):
     X = random_matrix(10, 20, 0.2)
     write_npz(tmp_path / "a.npz", X, labels_of(X))
     source = files_source(tmp_path / "a.npz", n_features=n_features)
-    assert write_store(source, tmp_path / "s").columns_declared is (n_features is not None)
+    assert write_blocks(source, tmp_path / "s").columns_declared is (n_features is not None)
 
 
 @pytest.mark.parametrize("origin", [None, {"route": "text"}, {"columns_declared": "yes"}])
 def test_a_store_that_does_not_say_so_is_refused(tmp_path, origin):
     X = random_matrix(10, 20, 0.2)
-    store = write_store(block_source(X, labels_of(X)), tmp_path / "s")
+    store = write_blocks(block_source(X, labels_of(X)), tmp_path / "s")
     edit_header(store.path, lambda header: header.update(origin=origin))
     with pytest.raises(StoreError, match=r"does not say whether the columns .*; convert again"):
         open_store(store.path)
     with pytest.raises(ValueError, match="origin"):
-        write_store(block_source(X, labels_of(X)), tmp_path / "none", origin={"a": object()})
+        write_blocks(block_source(X, labels_of(X)), tmp_path / "none", origin={"a": object()})
     assert list(tmp_path.iterdir()) == [store.path]
 
 
@@ -184,12 +189,12 @@ NAN = float("nan")
 )
 def test_a_source_that_breaks_its_promise(tmp_path, broken, message):
     with pytest.raises(DataError, match=f"bad.svm.*{message}"):
-        write_store(source_of(*broken), tmp_path / "s")
+        write_blocks(source_of(*broken), tmp_path / "s")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_rows_without_entries_are_a_store_if_columns_are_declared(tmp_path):
-    store = write_store(source_of([0, 0, 0], [], [], [1, 0], 4), tmp_path / "s")
+    store = write_blocks(source_of([0, 0, 0], [], [], [1, 0], 4), tmp_path / "s")
     assert (store.shape, store.nnz) == ((2, 4), 0)
     assert store.X.tocsr().nnz == 0
     open_store(store.path, verify=True)
@@ -199,4 +204,4 @@ def test_too_many_different_labels(tmp_path, monkeypatch):
     monkeypatch.setattr("dplasso.data.store.writer._MOST_WORDS", 3)
     X = random_matrix(4, 20, 0.2)
     with pytest.raises(DataError, match="the first 4 rows have more than 3 different labels"):
-        write_store(block_source(X, np.array(["a", "b", "c", "d"])), tmp_path / "s")
+        write_blocks(block_source(X, np.array(["a", "b", "c", "d"])), tmp_path / "s")

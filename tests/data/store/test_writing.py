@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from data.store.reference import assert_holds, block_source, random_matrix
+from data.store.reference import assert_holds, block_source, random_matrix, write_blocks
 from dplasso import DataError, DPLogisticRegression, StoreError, open_store
-from dplasso.data.store import write_store
 
 X = random_matrix(40, 90, 0.08)
 Y = np.arange(40) % 2
@@ -26,7 +25,7 @@ def source():
 
 
 def convert(path, **options):
-    return write_store(source(), path, **options)
+    return write_blocks(source(), path, **options)
 
 
 @pytest.mark.parametrize("mode", ["new", "replace"])
@@ -54,7 +53,7 @@ def test_killed_at_every_call(tmp_path, mode):
 def test_a_full_disk_leaves_the_old_store_or_none(tmp_path, monkeypatch, name, call, old):
     """The disk is full from some write on, of whichever file and in whichever thread."""
     if old is not None:
-        write_store(block_source(old, Y[:9]), tmp_path / "s")
+        write_blocks(block_source(old, Y[:9]), tmp_path / "s")
     done, act = 0, getattr(os, name)
 
     def full(*arguments):
@@ -96,7 +95,7 @@ def test_a_source_that_fails_leaves_nothing(tmp_path):
         raise DataError("day_1.svm, line 7: no")
 
     with pytest.raises(DataError, match=r"^day_1.svm, line 7: no$"):
-        write_store(replace(source(), blocks=blocks), tmp_path / "s")
+        write_blocks(replace(source(), blocks=blocks), tmp_path / "s")
 
     def unreadable(memory, progress=None):
         raise PermissionError(errno.EACCES, "Permission denied", "day_1.svm")
@@ -104,7 +103,7 @@ def test_a_source_that_fails_leaves_nothing(tmp_path):
 
     # Not taken for a failure to write.
     with pytest.raises(PermissionError, match=r"Permission denied: 'day_1.svm'"):
-        write_store(replace(source(), blocks=unreadable), tmp_path / "s")
+        write_blocks(replace(source(), blocks=unreadable), tmp_path / "s")
 
     def interrupt(done, total):
         if done > total // 2:
@@ -169,11 +168,11 @@ def test_a_place_that_is_taken_meanwhile_is_left_alone(tmp_path):
 def test_readers_go_on_while_the_store_is_replaced(tmp_path):
     first = convert(tmp_path / "s")
     other = random_matrix(9, 20, 0.3, seed=5)
-    write_store(block_source(other, Y[:9]), tmp_path / "s", force=True)
+    write_blocks(block_source(other, Y[:9]), tmp_path / "s", force=True)
     assert_holds(first, X, Y)
     # A store may also be the source of the one that replaces it.
     again = block_source(open_store(tmp_path / "s").X.tocsr(), Y[:9])
-    assert_holds(write_store(again, tmp_path / "s", force=True), other, Y[:9])
+    assert_holds(write_blocks(again, tmp_path / "s", force=True), other, Y[:9])
 
 
 def fitted(data):
