@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.row_blocks import block_source as files_source
 from data.row_blocks import write_npz
 from data.store.reference import (
     assert_holds,
@@ -18,7 +19,6 @@ from data.store.reference import (
     write_blocks,
 )
 from dplasso import DataError, StoreError, open_store
-from dplasso.data.formats import block_source as files_source
 
 
 def labels_of(X):
