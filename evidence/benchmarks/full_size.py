@@ -107,13 +107,11 @@ def load_kernels(model: Any) -> None:
     from scipy.sparse import random_array
     from sklearn.base import clone
 
-    from dplasso.data.matrices import matrix_source
-    from dplasso.data.store import write_store
+    from dplasso import write_store
 
     X = random_array((200, 50), density=0.2, format="csr", dtype="f4", rng=0)
     with tempfile.TemporaryDirectory() as folder:
-        source = matrix_source(X, [i % 2 for i in range(200)])
-        small = write_store(source, Path(folder) / "small", memory=2**27)
+        small = write_store(Path(folder) / "small", X, [i % 2 for i in range(200)])
         few = {"n_iter": 50} if "n_iter" in model.get_params() else {}
         clone(model).set_params(**few).fit(small)
 

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
 from dplasso.data.labels import labels_of_one_kind
-from dplasso.data.people import hash_people
+from dplasso.data.people import WORDS, hash_people
 from dplasso.data.source_files import Progress, SourceFiles
 from dplasso.errors import DataError
 
@@ -122,6 +122,21 @@ def cut_rows(X: csr_array, memory_bytes: int) -> Iterator[tuple[int, int, Rows]]
         at = slice(starts[0], starts[-1])
         yield begin, end, Rows(starts - starts[0], X.indices[at], X.data[at])
         begin = end
+
+
+def matrix_source(
+    X: csr_array, labels: NDArray[Any], people: NDArray[np.int64] | None, *, declared: bool
+) -> BlockSource:
+    """Return a matrix in memory, with ascending columns, as row blocks."""
+
+    def blocks(memory_bytes: int, progress: Progress | None = None, /) -> Iterator[RowBlock]:
+        for begin, end, rows in cut_rows(X, memory_bytes):
+            whose = None if people is None else people[WORDS * begin : WORDS * end]
+            yield RowBlock(*rows, labels[begin:end], whose)
+            if progress is not None:
+                progress(end, labels.size)
+
+    return BlockSource("the matrix", X.shape[1], blocks, labels.size, declared)
 
 
 def binarized(source: BlockSource) -> BlockSource:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 
 from dplasso.data import store
-from dplasso.data.matrices import matrix_source
+from dplasso.data.blocks import matrix_source
 from dplasso.data.people import hash_people
 from dplasso.encoding.origin import columns_declared, refuse_lost_edges
 from dplasso.errors import DataError
@@ -89,8 +90,9 @@ def write_store(
         person_numbers(groups, labels.size)  # Refuses what a fit refuses.
         people, _ = hash_people(groups, lambda row: f"groups, row {row + 1:,}")
     origin = records.origin
+    rows, declared = csr_array(records.X), columns_declared(origin)
     return store.write_store(
-        matrix_source(records.X, labels, people, columns_declared=columns_declared(origin)),
+        matrix_source(rows, labels, people, declared=declared),
         path,
         force=force,
         origin=None if origin is None else origin.to_json(),
