@@ -166,11 +166,13 @@ def test_what_does_not_go_together_is_refused():
     X, y = records(60, 12)
     declared = clone_of("dense", classes=[0, 1])
     foreign = cut(X, np.where(np.arange(60) == 45, 2, y), 2)
+    several = ([X[:30], X[30:]], [y[:30], np.stack([y[30:], y[30:]], axis=1)])
     for model, given, error, sentence in (
         (declared, ([X, X], [y, y]), DataError, "a matrix is given twice"),
         (declared, ([X, X[:, :11]], [y, y]), DataError, "partition 2 has 11 columns and partition"),
         (declared, ([X[:30], X[30:]], [y]), DataError, "there are 2 partitions, but labels of 1"),
         (declared, foreign, DataError, "partition 2: y holds a label that is not one of"),
+        (declared, several, DataError, r"partition 2: y has the shape \(30, 2\); it needs one"),
         (DPFrankWolfeClassifier(), ([X], [y]), ValueError, "DPFrankWolfeClassifier needs all"),
     ):
         with pytest.raises(error, match=sentence):

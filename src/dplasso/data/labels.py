@@ -42,6 +42,8 @@ def numbers_of(
     y: NDArray[Any], classes: NDArray[Any], whose: str = "the declared classes"
 ) -> NDArray[np.float64]:
     """Return the index of each label in the classes; `DataError` for any other label."""
+    if y.ndim != 1:
+        raise DataError(f"`y` has the shape {y.shape}; it needs one label for each row")
     largest = max(map(abs, classes.tolist())) if classes.dtype.kind in "iu" else 0
     if y.dtype.kind == "f" and largest > _LARGEST_WHOLE:
         # If one label of a list is a float, numpy converts all of them to floats and rounds.

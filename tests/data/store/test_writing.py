@@ -14,6 +14,7 @@ import pytest
 
 from data.store.reference import assert_holds, block_source, random_matrix, write_blocks
 from dplasso import DataError, DPLogisticRegression, StoreError, open_store
+from dplasso.data.store import opening
 
 X = random_matrix(40, 90, 0.08)
 Y = np.arange(40) % 2
@@ -173,6 +174,23 @@ def test_readers_go_on_while_the_store_is_replaced(tmp_path):
     # A store may also be the source of the one that replaces it.
     again = block_source(open_store(tmp_path / "s").X.tocsr(), Y[:9])
     assert_holds(write_blocks(again, tmp_path / "s", force=True), other, Y[:9])
+
+
+@pytest.mark.parametrize("other", [random_matrix(9, 20, 0.3, seed=5), X.multiply(2.0).tocsr()])
+def test_a_store_that_is_replaced_while_it_is_opened(tmp_path, monkeypatch, other):
+    path, real, left = tmp_path / "s", opening.read_header, [other]
+    convert(path)
+
+    def read(directory):
+        header = real(directory)
+        if left:
+            write_blocks(block_source(left.pop(), Y[: other.shape[0]]), path, force=True)
+        return header
+
+    monkeypatch.setattr(opening, "read_header", read)
+    store = open_store(path)
+    assert_holds(store, other, Y[: other.shape[0]])
+    assert store.header == real(path)
 
 
 def fitted(data):

@@ -205,6 +205,33 @@ def open_store(
         If there is no complete store, or it is damaged or has another version.
     """
     directory = Path(path)
+    while True:
+        before = _folder_at(directory)
+        try:
+            store = _mapped(directory)
+        except (OSError, ValueError):
+            if _folder_at(directory) == before:
+                raise
+            continue
+        # If a conversion has put another store here, the files may be of two.
+        if _folder_at(directory) == before:
+            break
+    if verify:
+        check_entries(store, progress=progress)
+    return store
+
+
+def _folder_at(path: Path) -> tuple[int, int] | None:
+    """Return values that identify the folder at a path; None if there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _mapped(directory: Path) -> Store:
+    """Return a store with its files mapped, and all but the entries checked."""
     _check_finished(directory)
     header = read_header(directory)
     arrays = {name: open_array(directory, name, entry) for name, entry in header.arrays.items()}
@@ -213,8 +240,6 @@ def open_store(
     starts = store.rows.indptr
     if starts[0] != 0 or starts[-1] != header.nnz or (starts[1:] < starts[:-1]).any():
         refuse_damaged(directory, "rows.indptr", "the row pointers do not ascend from 0 to nnz")
-    if verify:
-        check_entries(store, progress=progress)
     return store
 
 
