@@ -104,7 +104,7 @@ class CheckpointError(Explained, ValueError):
 
 
 class LedgerError(Explained, ValueError):
-    """A budget ledger that cannot be used, or not as asked; nothing was spent."""
+    """A budget ledger that cannot be used, or not as asked; what was charged stays spent."""
 
 
 class BudgetError(LedgerError):

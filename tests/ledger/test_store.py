@@ -287,19 +287,24 @@ class TestBadFiles:
             reserve(path, None, charge(0.1))
 
     def test_locked_for_too_long(self, path, monkeypatch):
+        made = reserve(path, None, charge(0.1))
         monkeypatch.setattr(database, "BUSY_SECONDS", 0.2)
         with Path(path).open("rb") as other:
             fcntl.flock(other, fcntl.LOCK_SH)
             busy = r"locked by other processes for more than 0\.2"
             with pytest.raises(LedgerError, match=busy):
                 reserve(path, None, charge(0.1))
+            with pytest.raises(LedgerError, match=busy) as late:
+                finish(made)
+            # That fit was charged.
+            assert "spent" not in str(late.value)
             # Readers do not keep each other out.
-            assert only(path).entries == ()
+            assert len(only(path).entries) == 1
             fcntl.flock(other, fcntl.LOCK_EX)
             with pytest.raises(LedgerError, match=busy):
                 read_budgets(path)
         reserve(path, None, charge(0.1))
-        assert len(only(path).entries) == 1
+        assert len(only(path).entries) == 2
 
 
 def test_every_flipped_byte_is_noticed_or_harmless(tmp_path):

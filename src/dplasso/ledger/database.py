@@ -106,8 +106,7 @@ _VERSION, _APPLICATION = slice(60, 64), slice(68, 72)
 def locked(path: Path, shown: str, *, write: bool) -> Iterator[FileIO]:
     """Open a ledger's file, `shown` in messages, and hold its lock, which readers share."""
     refusal = LedgerError(
-        f"{shown} was locked by other processes for more than {BUSY_SECONDS:g} "
-        "seconds; nothing was spent, try again"
+        f"{shown} was locked by other processes for more than {BUSY_SECONDS:g} seconds; try again"
     )
     with FileIO(path, "r+" if write else "r") as file:
         lock(file, refusal, seconds=BUSY_SECONDS, shared=not write)
