@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -41,6 +42,23 @@ def test_it_is_written_when_due_and_at_the_end(data, path, monkeypatch):
     # Between chunks of one step, a tenth of a second each by this clock; the bar moves first.
     # First before the counts, then with them; at the end with the vertices as a release.
     assert written == [(0.0, 0, 0), (0.0, 1, 0), (2.0, 1, 21), (4.0, 1, 41), (6.0, 2, 0)]
+
+
+def test_it_stays_in_its_place_if_the_process_goes_to_another_folder(data, path, monkeypatch):
+    monkeypatch.chdir(path.parent)
+    (path.parent / "elsewhere").mkdir()
+    original, written = module.write_checkpoint, []
+
+    def write(checkpoint, *rest, **options):
+        original(checkpoint, *rest, **options)
+        written.append(checkpoint.place)
+        if len(written) == 20:
+            os.chdir("elsewhere")
+
+    monkeypatch.setattr(module, "write_checkpoint", write)
+    fit_with_checkpoints(model(), *data, path.name, seconds=0)
+    # Else the fit could be resumed from there and from here, to two models.
+    assert read_checkpoint(path).place == written[-1]
 
 
 class TestRefused:

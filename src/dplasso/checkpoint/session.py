@@ -200,7 +200,9 @@ class KeptFit(Session):
             raise ValueError(
                 f"the seconds between two checkpoints must be 0 or more, got {seconds}"
             )
-        self._path, self._stored, self._begun, self._seconds = path, stored, begun, seconds
+        # The process may go to another folder meanwhile.
+        self._path = Path(path).resolve()
+        self._stored, self._begun, self._seconds = stored, begun, seconds
         ledger = begun.method.ledger
         start = Checkpoint(
             {k: v for k, v in begun.method.params.items() if k not in _NOT_STORED},
