@@ -119,6 +119,7 @@ class Case:
     `uses`: "weights", "people" or both.
     `draws`: whether vertices are drawn; their loop takes long to compile.
     `n_rows`: records that neighbours have in common.
+    `far`: whether their entries of some columns lie far from 0.
     """
 
     work: Callable[[str, Any, Any, dict[str, Any]], Any]
@@ -128,6 +129,7 @@ class Case:
     forms: tuple[str, ...] = tuple(FORMS)
     n_rows: int = N_ROWS
     many_labels: bool = False
+    far: bool = False
 
 
 def _public(sizes: str, n_classes: int) -> Any:
@@ -284,6 +286,9 @@ SCALED_GRADIENTS = {
     ", scaled rows as they are": {"row_norm": 2.0} | SCALED,
     ", scaled weights": WEIGHTED | SCALED,
     ", scaled people": GROUPED | SCALED,
+    ", scaled, far from 0": SCALED,
+    ", scaled short list, far from 0": {"max_weights": 3} | SCALED,
+    ", scaled people, far from 0": GROUPED | SCALED,
 }
 # So many records that their classes differ by more than the noise of their counts.
 BALANCED_ROWS = 300
@@ -358,7 +363,7 @@ def _cases():
             case = case_of((_fit, kind, classes), classes, options, **known)
             # Two rows of a person move energies twice as far; a refit has a part of the budget.
             n_rows = SCALED_ROWS * (2 if case.uses or "refit" in name else 1)
-            yield f"{family}{name}", replace(case, n_rows=n_rows)
+            yield f"{family}{name}", replace(case, n_rows=n_rows, far="far" in name)
     for family in ("logistic", "linear"):
         kind, classes, _ = ESTIMATORS[family]
         for name, options in WITH_INTERVALS.items():
@@ -460,6 +465,7 @@ def draw_pair(rng, case, relation, *, single=False):
     # Of entries that are all 1, too: those of the one record may then be the only others.
     kind = "binary" if n_rows > N_ROWS and rng.integers(2) else "mixed"
     X, _ = common_records(kind, seed=int(rng.integers(5)), dtype=np.float64)
+    X[:, :4] += [40.0, -9.0, 700.0, 40.0] if case.far else 0.0
     base = [(np.flatnonzero(row).astype(np.int32), row[row != 0.0]) for row in X]
     if rng.integers(2):
         base[::3] = [in_parts(*row) for row in base[::3]]
@@ -544,7 +550,7 @@ class Found:
     """What came of many pairs.
 
     `spent`: the least part of what it was charged for that a fit or a score released.
-    `scaled`: models whose columns were scaled.
+    `scaled`, `centred`: models whose columns were scaled, and some of them centred.
     """
 
     pairs: int = 0
@@ -553,6 +559,7 @@ class Found:
     spent: float = 1.0
     violations: int = 0
     scaled: int = 0
+    centred: int = 0
 
     def add(self, comparison: Comparison) -> tuple[str, ...]:
         """Count a pair, and return what is wrong with it."""
@@ -565,6 +572,7 @@ class Found:
         self.spent = min(self.spent, comparison.spent)
         self.violations += len(wrong)
         self.scaled += sum(map(_is_scaled, comparison.results))
+        self.centred += sum(hasattr(result, "column_center_") for result in comparison.results)
         return wrong
 
 

@@ -26,8 +26,10 @@ def test_any_finite_entries_will_do(data):
     for options in ({}, {"max_weights": 3}, {"epsilon": INF}):
         fitted = model(**options).fit(huge, y)
         assert np.isfinite(numbers(fitted)).all()
-        # A row counts by its direction alone.
-        np.testing.assert_allclose(numbers(fitted), numbers(model(**options).fit(X, y)), rtol=1e-5)
+        # A row counts by its direction alone, unless columns are centred.
+        if not options.get("epsilon"):
+            small = numbers(model(**options).fit(X, y))
+            np.testing.assert_allclose(numbers(fitted), small, rtol=1e-5)
 
 
 def test_max_weights_in_all_its_forms(data):
@@ -88,8 +90,9 @@ def test_the_statement_in_words(data):
     assert (statement.mechanism, statement.steps) == ("gaussian", 400)
     assert statement.epsilon == pytest.approx(1.0, rel=1e-9)
     assert (
-        "How: noisy counts of the two classes; noisy counts of the magnitudes of every column's "
-        "entries; noisy sums of the squared entries of every column; at most 400 gradients over "
-        "all records, each with Gaussian noise; and 60 such"
+        "How: noisy counts of the two classes; up to three noisy counts of the magnitudes of every "
+        "column's entries; up to two noisy sums of the entries of every column without zeros; "
+        "noisy sums of the squared entries of every column; at most 400 gradients over all "
+        "records, each with Gaussian noise; and 60 such"
     ) in statement.text()
     assert "0.2368-GDP" in statement.text()

@@ -35,7 +35,7 @@ def test_a_fit_has_the_documented_attributes_only(sort):
         expected |= {"transcript_"} if private else {"transcript_", "history_", "work_"}
     found = vars(model).keys() - model.get_params().keys()
     # Which of the LASSO's settings follow from the noisy counts is released with them.
-    by_counts = {"coef_standard_error_", "column_scale_"}
+    by_counts = {"coef_standard_error_", "column_scale_", "column_center_"}
     by_counts |= {"transcript_"} if "lasso" in sort else set()
     assert found - by_counts == expected - by_counts
     assert ("coef_standard_error_" in found) or "lasso" in sort or "frank-wolfe" in sort

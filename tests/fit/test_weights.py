@@ -226,4 +226,6 @@ def test_without_noise_they_are_the_weights_of_the_counts(n_classes):
         DPLogisticRegression(epsilon=inf, class_weight=own).fit(X, y)
         for own in (weights, "balanced")
     )
-    np.testing.assert_allclose(balanced.coef_, given.coef_, atol=0.03 * np.abs(given.coef_).max())
+    # The longer path of larger weights ends elsewhere.
+    directions = [own.coef_ / np.linalg.norm(own.coef_) for own in (balanced, given)]
+    np.testing.assert_allclose(*directions, atol=0.03)

@@ -1,6 +1,8 @@
-"""Magnitudes of columns: the reference's integers, one record's share, and units that are found."""
+"""Magnitudes and means of columns: the reference's integers, one record's share, what is found."""
 
 from fractions import Fraction
+from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -8,51 +10,82 @@ import scipy.sparse as sp
 from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file
+from sklearn.linear_model import LinearRegression
 from sklearn.metrics import roc_auc_score
 
-from dplasso import DPLinearRegression, DPLogisticRegression
+import dplasso
+from dplasso import DPLinearRegression, DPLogisticRegression, load, save
 from dplasso.data.store import write_store
 from dplasso.encoding.data_files import encode_files, read_records
 from dplasso.encoding.origin import Origin, with_origin
 from dplasso.encoding.parts import Number
 from dplasso.encoding.schema import Schema
+from dplasso.errors import ParameterError
 from dplasso.gradient_descent.gradient_rows import build_gradient_rows
-from dplasso.gradient_descent.magnitudes import N_MAGNITUDES, pays, scale_exponents_of
+from dplasso.gradient_descent.magnitudes import (
+    HIDDEN,
+    N_MAGNITUDES,
+    bounds_of,
+    centres_of,
+    scale_exponents_of,
+    share_of,
+    sizes_of,
+    squares_of,
+)
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import targets_of
-from dplasso.matrix.scaling import MOST_SCALE_EXPONENT
+from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, Scaling
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from gradient_descent.cases import HOSTILE, records
-from gradient_descent.reference import magnitudes
-from neighbours import INPUT_KINDS, moved_by, pairs
+from gradient_descent.reference import entries, magnitudes
+from neighbours import INPUT_KINDS, N_COLUMNS, moved_by, pairs
 
 UNIT = 2.0**32
 
 
-def released(X, weights=None, *, threads=ONE_THREAD, unit=UNIT):
+PLAIN = Scaling(np.zeros(0, dtype=np.int64), 0.0, None)
+
+
+def laid_out(X, weights=None, threads=ONE_THREAD):
+    """Return the records as a fit lays them out."""
+    return build_gradient_rows(X, Logistic(0.5), targets_of(np.zeros(X.shape[0]), weights), threads)
+
+
+def released(X, weights=None, *, threads=ONE_THREAD, unit=UNIT, scaling=PLAIN):
     """Return the exact counts."""
-    targets = targets_of(np.zeros(X.shape[0]), weights)
-    return build_gradient_rows(X, Logistic(0.5), targets, threads).magnitudes(unit)
+    return laid_out(X, weights, threads).magnitudes(scaling, unit)
+
+
+def summed(X, bounds, weights=None, *, threads=ONE_THREAD, unit=UNIT, scaling=PLAIN):
+    """Return the exact sums of entries."""
+    return laid_out(X, weights, threads).column_sums(scaling, bounds, unit)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("form", [form for form in INPUT_KINDS if form not in ("coo", "list")])
-def test_counts_are_the_sums_of_the_reference_s(dtype, weighted, form):
-    """Of every layout and number of threads, also of entries that are all alike."""
+def test_counts_and_sums_are_those_of_the_reference(dtype, weighted, form):
+    """Of every layout and number of threads, also of entries that are all alike, and centred."""
     mixed, _ = records()
     sizes = mixed * 4.0 ** np.arange(-18, 18, 3)
-    for X in (sizes, np.where(mixed != 0.0, 3.0, 0.0)):
+    weights = np.random.default_rng(1).random(40) if weighted else None
+    centres, bounds = np.zeros(12), np.zeros(12)
+    centres[[0, 5, 6, 11]], bounds[[0, 6, 7]] = (-3.0, 0.1, 5.0, 1e9), (4.0**-10, 0.25, 64.0)
+    for X, moved in product((sizes, np.where(mixed != 0.0, 3.0, 0.0)), (0.0 * centres, centres)):
         X = X.astype(np.float32).astype(dtype)
-        weights = np.random.default_rng(1).random(40) if weighted else None
-        expected = magnitudes(X, UNIT, weights=weights).sum(axis=0)
+        rows = X.astype(np.float64) - moved
+        expected = magnitudes(rows, UNIT, weights=weights).sum(axis=0)
+        sums = entries(rows, bounds, UNIT, weights=weights).sum(axis=0)
         assert np.count_nonzero(expected) > 10
+        assert np.count_nonzero(sums) == 3
         own, make = INPUT_KINDS[form]
         made = make(X.astype(own))
+        given, scaling = getattr(made, "store", made), PLAIN._replace(centres=moved)
         for n_threads in (1, 3):
             with thread_pool(n_threads) as threads:
-                found = released(getattr(made, "store", made), weights, threads=threads)
-            assert found.tolist() == expected.tolist()
+                options = {"threads": threads, "scaling": scaling}
+                assert released(given, weights, **options).tolist() == expected.tolist()
+                assert summed(given, bounds, weights, **options).tolist() == sums.tolist()
 
 
 @given(st.lists(HOSTILE, min_size=1, max_size=40), st.floats(), st.sampled_from([0, 3, 21, 40]))
@@ -70,12 +103,32 @@ def test_a_record_moves_counts_by_at_most_one(row, weight, coarse):
         assert square >= 0.999 * unit**2
 
 
+@given(st.lists(HOSTILE, min_size=2, max_size=20), st.floats(), st.sampled_from([0, 3, 21, 40]))
+@example([1.7e308] * 20, 1.0, 0)
+@example([-1.7e308, 5e-324], np.inf, 0)
+def test_a_record_moves_sums_of_entries_by_at_most_one(row, weight, coarse):
+    unit, bounds = UNIT / 2.0**coarse, np.resize([0.25, 1.0, 4.0**16], len(row))
+    bounds[0] = 0.0
+    for centres in (np.zeros(0), np.resize([1e308, -5e-324, 0.0], len(row))):
+        scaling = PLAIN._replace(centres=centres)
+        with np.errstate(over="ignore"):
+            found = summed(
+                np.array([row]), bounds, np.array([weight]), unit=unit, scaling=scaling
+            ).tolist()
+        assert found[0] == 0
+        assert sum(t * t for t in found) <= Fraction(unit) ** 2
+    if weight >= 1.0 and not coarse:
+        largest = summed(np.full((1, len(row)), 1e300), bounds).tolist()
+        assert sum(t * t for t in largest) >= 0.999 * unit**2
+
+
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("kind", ["mixed", "binary"])
 def test_neighbours_differ_by_at_most_the_sensitivity(relation, kind):
     sensitivity = Fraction(moved_by(1.0, relation))
-    for pair in pairs(relation, kind=kind):
-        one, other = (released(X).tolist() for X in pair.rows)
+    bounds = np.full(N_COLUMNS, 2.0)
+    for pair, of in product(pairs(relation, kind=kind), (released, partial(summed, bounds=bounds))):
+        one, other = (of(X).tolist() for X in pair.rows)
         difference = [a - b for a, b in zip(one, other, strict=True)]
         assert sum(d * d for d in difference) <= (sensitivity * Fraction(UNIT)) ** 2, pair.name
 
@@ -92,34 +145,129 @@ def counts_of(columns, deviation, seed=0):
 @pytest.mark.parametrize("deviation", [0.0, 1.0])
 def test_columns_are_halved_to_the_size_of_the_smallest(deviation):
     columns = [{0: 90.0}, {5: 90.0}, {-3: 90.0, -4: 90.0}, {0: 90.0}, {14: 90.0}, {-16: 3.0}, {}]
+    exponents = scale_exponents_of(sizes_of(counts_of(columns, deviation), deviation)).tolist()
     if deviation:
-        # What is hidden by noise counts as most do: here they are 7 powers of 2 larger.
-        assert scale_exponents_of(counts_of(columns, 1.0), 1.0).tolist() == [7, 17, 0, 7, 35, 7, 7]
+        # What is hidden by noise counts as most do: here they are 6 powers of 2 larger.
+        assert exponents == [6, 16, 0, 6, 34, 6, 6]
     else:
-        whole = [min(MOST_SCALE_EXPONENT, 32 + e) for e in (0, 10, -7, 0, 28, -32, 0)]
-        assert scale_exponents_of(counts_of(columns, 0.0), 0.0).tolist() == whole
+        whole = [min(MOST_SCALE_EXPONENT, 32 + e) for e in (0, 10, -6, 0, 28, -32, 0)]
+        assert exponents == whole
 
 
 def test_columns_of_about_one_size_keep_their_entries():
     columns = [{k: 90.0} for k in (0, 1, 2, 3)]
-    assert not scale_exponents_of(counts_of(columns, 1.0), 1.0).any()
-    assert scale_exponents_of(counts_of([*columns, {4: 90.0}], 1.0), 1.0).any()
+    assert not scale_exponents_of(sizes_of(counts_of(columns, 1.0), 1.0)).any()
+    assert scale_exponents_of(sizes_of(counts_of([*columns, {4: 90.0}], 1.0), 1.0)).any()
+
+
+def test_few_entries_say_nothing_even_without_noise():
+    columns = [{0: 3e4}, {0: 3e4, 15: 20.0}, {0: 3e4, -16: 20.0}]
+    sizes = sizes_of(counts_of(columns, 0.0), 0.0)
+    assert sizes[0] == sizes[1] == sizes[2]
+    assert sizes_of(counts_of([{0: 3e4, 15: 60.0}], 0.0), 0.0)[0] > sizes[0]
 
 
 def test_noise_alone_finds_no_column():
     """In 1,000 releases of 30 columns without entries: the probability of a false one is 0.02."""
     for seed in range(1_000):
-        assert not scale_exponents_of(counts_of([{}] * 30, 1.0, seed), 1.0).any()
+        assert (sizes_of(counts_of([{}] * 30, 1.0, seed), 1.0) == HIDDEN).all()
     # Power: what all records have is found in all of them.
     shown = [{0: 30.0}, {9: 30.0}, *[{}] * 28]
-    assert all(scale_exponents_of(counts_of(shown, 1.0, s), 1.0)[1] == 18 for s in range(100))
+    sizes = [sizes_of(counts_of(shown, 1.0, seed), 1.0) for seed in range(100)]
+    assert all(size[1] - size[0] == 18 for size in sizes)
 
 
 def test_counts_are_released_where_they_can_be_read():
-    assert pays(111.0, 100, 1.0)
-    assert not pays(110.0, 100, 1.0)
-    assert pays(191.0, 10_000, 1.0)
-    assert pays(1.0, 10_000, 0.0)
+    """With the whole budget, the noise of 2 % has a standard deviation of 1."""
+    whole = 0.02**0.5
+    assert share_of(111.0, 100, whole) == 0.02
+    assert share_of(100.0, 100, whole) == pytest.approx(0.0242)
+    assert share_of(69.0, 100, whole) is None
+    assert share_of(191.0, 10_000, whole) == 0.02
+    assert share_of(1.0, 10_000, 0.0) == 0.02
+
+
+@pytest.mark.parametrize("deviation", [0.0, 1.0])
+def test_columns_without_zeros_have_bounds(deviation):
+    """Of 900 records with 9 entries; those of 1 to 4 alone count as 0/1."""
+    columns = [{3: 200.0, 2: 95.0}, {5: 300.0}, {0: 300.0}, {0: 100.0, 1: 200.0}, {3: 150.0}]
+    bounds = bounds_of(counts_of([*columns, *[{0: 300.0}] * 4], deviation), deviation, 900.0)
+    assert bounds.tolist() == [4.0**4, 4.0**6, 0.0, 4.0**2, 0.0, *[0.0] * 4]
+
+
+def test_no_column_of_sparse_rows_has_bounds():
+    """Of 900 records with 9 of 30 entries, the fullest column has a third of all."""
+    assert not bounds_of(counts_of([{2: 90.0}] * 30, 0.0), 0.0, 900.0).any()
+    assert not bounds_of(counts_of([{}] * 30, 1.0), 1.0, 900.0).any()
+
+
+def test_means_are_those_of_the_sums_unless_noise_hides_them():
+    bounds = np.array([4.0, 0.0, 64.0, 16.0])
+    sums, sizes = np.array([30.0, 0.0, -60.0, 2.0]), np.array([1, 127, 5, -3], dtype=np.int8)
+    means = centres_of(sums, bounds, sizes, 1.0, 100.0)
+    assert means.tolist() == pytest.approx([1.2 * 3.0**0.5, 0.0, -38.4 * 3.0**0.5, 0.0])
+    # Or unless they are small beside the size of the column.
+    assert not centres_of(sums, bounds, sizes + np.int8([5, 0, 4, 9]), 1.0, 100.0).any()
+
+
+def test_mean_squares_are_nearly_those_of_the_entries():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(3_000, 8)) * 2.0 ** np.arange(8)
+    X[rng.random(X.shape) < 0.3] = 0.0
+    counts = released(X).reshape(8, -1) / UNIT
+    ratios = squares_of(counts, 0.0, 3_000.0) / (X**2).mean(axis=0)
+    assert ratios.min() > 0.7
+    assert ratios.max() < 1.5
+
+
+def far(n_rows=6_000):
+    """Return rows whose columns lie far from 0, and margins; a twentieth of one column is 0."""
+    rng = np.random.default_rng(8)
+    X, weights = rng.normal(size=(n_rows, 6)), np.array([1.0, 0.0, 1.0, -2.0, 1.5, 1.0])
+    moved = X * [1.0, 2.0, 300.0, 1.0, 0.1, 4.0] + [-120.0, 37.0, 2e4, 0.0, 5.0, 30.0]
+    moved[rng.random(n_rows) < 0.05, 1] = 0.0
+    return X, moved, X @ weights
+
+
+@pytest.mark.parametrize("max_weights", [None, 4])
+def test_columns_far_from_zero_are_centred(max_weights):
+    X, moved, margins = far()
+    y, found = margins > 0, []
+    model = DPLogisticRegression(1.0, max_weights=max_weights, classes=[0, 1], random_state=0)
+    for rows in (X, moved, sp.csc_array(moved)):
+        model.fit(rows[:4_000], y[:4_000])
+        found.append(roc_auc_score(y[4_000:], model.decision_function(rows[4_000:])))
+    assert found[1] == found[2] > found[0] - 0.06
+    kept = model.coef_.indices if max_weights else np.arange(6)
+    distances = np.abs(model.column_center_ - moved.mean(axis=0)[kept])
+    assert np.max(distances / moved.std(axis=0)[kept]) < 0.5
+    # Power: by their sizes alone, rows say little.
+    raw = DPLogisticRegression(1.0, classes=[0, 1], row_norm=2e4, random_state=0)
+    raw.fit(moved[:4_000], y[:4_000])
+    assert roc_auc_score(y[4_000:], raw.decision_function(moved[4_000:])) < 0.7
+
+
+def test_a_regression_keeps_the_lengths_of_centred_rows():
+    """Nearly as good as least squares, which unit rows are not."""
+    _, moved, margins = far()
+    y = np.clip(margins + np.random.default_rng(1).normal(size=6_000), -8.0, 8.0)
+    best = LinearRegression().fit(moved, y).score(moved, y)
+    model = DPLinearRegression(1.0, target_bounds=(-8.0, 8.0), random_state=0)
+    assert model.fit(moved, y).score(moved, y) > best - 0.04
+
+
+def test_a_model_of_centred_columns_reads_rows_elsewhere_alike(tmp_path):
+    """From a file, of a store, as scikit-learn and as ONNX; but it is no prior."""
+    _, moved, margins = far(3_000)
+    model = DPLogisticRegression(3.0, classes=[0, 1], random_state=0).fit(moved, margins > 0)
+    expected = model.decision_function(moved)
+    save(model, tmp_path / "m.npz")
+    store = dplasso.write_store(tmp_path / "rows.store", moved, margins > 0).X
+    assert np.array_equal(load(tmp_path / "m.npz").decision_function(moved), expected)
+    assert np.array_equal(model.decision_function(store), expected)
+    assert model.to_sklearn().decision_function(moved) == pytest.approx(expected, abs=1e-5)
+    with pytest.raises(ParameterError, match="is a model that centred columns"):
+        DPLogisticRegression(3.0, classes=[0, 1], prior=model).fit(moved, margins > 0)
 
 
 def unlike(n_rows=6_000, n_columns=12):

@@ -34,7 +34,15 @@ WHOLE = [
         | {"references": NONE},
     ),
     ("mix", {"overlap": 1.1, "relevance": 0.02, "n_directions": 30, "part": 0.4}),
-    ("magnitudes", {"exponents": np.array([0, 2, 0, 40], dtype=np.int8)}),
+    (
+        "magnitudes",
+        {
+            "sizes": np.array([0, 22, 127, -33], dtype=np.int8),
+            "bounds": np.array([64.0, 0.0, 0.0, 4.0**16]),
+            "squares": np.array([900.0, 1.0, 0.5, 1e9]),
+        },
+    ),
+    ("centres", {"centres": np.array([30.0, 0.0, 0.0, -5e4])}),
     ("scales", {"energies": np.array([1.0, 30.0, 2.0, 0.0], dtype=np.float32)}),
     ("length", {"length": 0.5}),
     ("rows", {"part": 0.5}),

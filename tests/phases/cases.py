@@ -66,7 +66,8 @@ class Case:
 
     `targets`: 2 or 3 classes, "labels" or "numbers".
     `scaled`: whether so few records are worth column scales.
-    `schema`: what made the columns. `units`: what each column is multiplied by.
+    `schema`: what made the columns. `units`: what each column is multiplied by. `centres`: what is
+    then added to it.
     """
 
     estimator: Any
@@ -75,6 +76,7 @@ class Case:
     scaled: bool = False
     schema: Schema | None = None
     units: Any = 1.0
+    centres: Any = 0.0
 
 
 def _logistic(**options):
@@ -92,6 +94,7 @@ def _loop(**options):
 
 THREE = (0, 1, 2)
 UNITS = 10.0 ** np.linspace(-2.0, 4.0, N_COLUMNS)
+FAR = {"scaled": True, "units": UNITS, "centres": UNITS * np.resize([-50.0, 9.0], N_COLUMNS)}
 # 30 columns: of each of two numbers 2, 4 and 8 bins, and one for missing values.
 LEVELS = Schema([Levels(name, 0, 1, (2, 4, 8)) for name in "ab"])
 # 30 columns, 16 of them of pairs.
@@ -112,6 +115,9 @@ PLANS = {
     "logistic, one count": Case(_logistic(fit_intercept=False)),
     "logistic, scaled": Case(_logistic(), scaled=True),
     "logistic, units": Case(_logistic(epsilon=60.0), scaled=True, units=UNITS),
+    "logistic, far from 0": Case(_logistic(epsilon=60.0), **FAR),
+    "short list, far from 0": Case(_logistic(epsilon=60.0, max_weights=2), **FAR),
+    "linear, far from 0": Case(DPLinearRegression(60.0, **BOUNDS), "numbers", **FAR),
     "short list": Case(_logistic(max_weights=2)),
     "short list, units": Case(_logistic(epsilon=60.0, max_weights=2), scaled=True, units=UNITS),
     "short list, scaled": Case(_logistic(max_weights=2), scaled=True),
@@ -174,7 +180,7 @@ def rows(case, seed=3, n_rows=N_ROWS):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, N_COLUMNS)) * (rng.random((n_rows, N_COLUMNS)) < 0.4)
     score = X[:, 0] - X[:, 1] + 0.5 * rng.normal(size=n_rows)
-    X = X * case.units
+    X = X * case.units + case.centres
     if case.targets == "numbers":
         return X, np.clip(score + 1.5, 0.0, 3.0)
     if case.targets == "labels":

@@ -63,8 +63,8 @@ OTHERS = {
     "min(LARGE_STEP_ENTRIES / mean, 2.0 ** 62)",
     # How often a column is halved: a place in a table, by its released energy.
     "np.searchsorted(edges, energies, side='right')",
-    # The same, by released counts.
-    "np.minimum(exponents, MOST_SCALE_EXPONENT)",
+    # The same, by released counts, and how large the entries of a column are.
+    *("np.minimum(exponents, MOST_SCALE_EXPONENT)", "sizes"),
     # How many records count at all.
     "np.count_nonzero(self.weights > 0.0)",
     # The number of a class, whose weight is looked up.

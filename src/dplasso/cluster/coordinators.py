@@ -49,9 +49,15 @@ class PartitionedRecords:
         """Return the energies summed over the workers."""
         return self._begun("energies", scaling, unit, loads).sums()
 
-    def magnitudes(self, unit: float) -> NDArray[np.int64]:
+    def magnitudes(self, scaling: Scaling, unit: float) -> NDArray[np.int64]:
         """Return the counts summed over the workers."""
-        return self._begun("magnitudes", unit).sums()
+        return self._begun("magnitudes", scaling, unit).sums()
+
+    def column_sums(
+        self, scaling: Scaling, bounds: NDArray[np.float64], unit: float
+    ) -> NDArray[np.int64]:
+        """Return the sums of entries summed over the workers."""
+        return self._begun("column_sums", scaling, bounds, unit).sums()
 
     def moments(
         self, loss: Any, scaling: Scaling, weights: NDArray[np.float64], units: Units

@@ -24,14 +24,15 @@ _TINY = 1e-60
 class Plain(NamedTuple):
     """A fitted classifier as plain arrays; the `kept` columns are read, all if these are none.
 
-    Entries are clipped to `bound`, or else rows are divided by the `divisors` of columns and by
-    their length, which is at least `norm_bound`. The residual bound C, `loss_bound`, bounds a
-    record's residuals together if `by_length` (docs/multiclass.md).
+    Entries are clipped to `bound`, or else `centres` are taken from rows, which are divided by the
+    `divisors` of columns and by their length, which is at least `norm_bound`. The residual bound C,
+    `loss_bound`, bounds a record's residuals together if `by_length` (docs/multiclass.md).
     """
 
     kept: NDArray[np.integer]
     bound: float | None
     norm_bound: float | None
+    centres: NDArray[np.float64]
     divisors: NDArray[np.float64]
     weights: NDArray[np.float64]
     intercept: NDArray[np.float64]
@@ -54,7 +55,8 @@ def plain_of(fitted: Any) -> Plain:
     if divisors.size:
         weights[:, kept if kept.size else slice(None)] *= divisors
     terms = loss_of(fitted.model_).link_terms
-    return Plain(kept, bound, scaling.norm_bound, divisors, weights, fitted.intercept_, *terms)
+    read = kept, bound, scaling.norm_bound, scaling.centres, divisors
+    return Plain(*read, weights, fitted.intercept_, *terms)
 
 
 def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
@@ -67,8 +69,8 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
     Parameters
     ----------
     scaling : bool, default=True
-        Whether to include the scaling or clipping of rows. Without it, entries must be within
-        `feature_bound`, or rows must have length 1 in the columns with weights.
+        Whether to include the centring, scaling or clipping of rows. Without it, entries must be
+        within `feature_bound`, or rows must have length 1 in the columns with weights.
 
     Returns
     -------
@@ -108,10 +110,12 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
         return linear
     front = Normalizer() if plain.bound is None else _clip(self.n_features_in_, plain.bound)
     steps: list[Any] = [front]
-    if plain.divisors.size:
-        scaler = StandardScaler(with_mean=False)
-        scaler.scale_, scaler.var_ = plain.divisors, plain.divisors**2
-        scaler.n_features_in_ = plain.divisors.size
+    if plain.divisors.size or plain.centres.size:
+        scaler = StandardScaler(with_mean=plain.centres.size > 0)
+        scaler.n_features_in_ = max(plain.divisors.size, plain.centres.size)
+        scaler.mean_ = plain.centres if plain.centres.size else None
+        scaler.scale_ = plain.divisors if plain.divisors.size else np.ones(plain.centres.size)
+        scaler.var_ = scaler.scale_**2
         steps = [scaler, *steps]
     if selects:
         front = steps[0] if len(steps) == 1 else make_pipeline(*steps)
@@ -262,6 +266,8 @@ def _rows(graph: _Graph, rows: str, plain: Plain) -> str:
         rows = graph.add("Gather", rows, plain.kept.astype(np.int64), axis=1)
     if plain.bound is not None:
         return graph.add("Clip", rows, np.float64(-plain.bound), np.float64(plain.bound))
+    if plain.centres.size:
+        rows = graph.add("Sub", rows, plain.centres)
     if plain.divisors.size:
         rows = graph.add("Div", rows, plain.divisors)
     length = graph.add("ReduceL2", rows, axes=[1], keepdims=1)

@@ -156,6 +156,7 @@ def set_fitted(estimator: Any, model: Model) -> None:
         "intercept_": intercept,
         "coef_standard_error_": error,
         "column_scale_": linear.scales,
+        "column_center_": linear.centres,
         "inference_": inference_of(model),
         "classes_": model.classes if model.classes.size else None,
         "n_iter_": steps_of(model.released),

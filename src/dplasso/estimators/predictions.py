@@ -12,6 +12,7 @@ from dplasso.encoding.encoder import encoded_alike
 from dplasso.errors import DataError, ParameterError, shown
 from dplasso.fit.records import store_of, validated
 from dplasso.fit.task import Labels, Task
+from dplasso.matrix.centring import centred_rows
 from dplasso.matrix.compressed import Compressed, checked, clipped, compress
 from dplasso.matrix.orientations import transpose
 from dplasso.matrix.unit_rows import keep_columns, row_factors, unit_row_margins
@@ -67,6 +68,8 @@ def read_rows(
         if kept.size:
             rows = keep_columns(rows, kept, store.shape[1], threads)
     if bound is None:
+        make = np.empty if store is None else store.scratch
+        rows = centred_rows(rows, scaling.centres, threads, make)
         scaled = scaling.constant, scaling.norm_bound, threads, scaling.scale_exponents
         return rows, weights, row_factors(rows, *scaled)
     return clipped(rows, bound), weights, np.ones(rows.indptr.size - 1)

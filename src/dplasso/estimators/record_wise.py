@@ -20,7 +20,10 @@ from dplasso.matrix.compressed import checked, without_duplicates
 _Declared = TypeVar("_Declared")
 # Number of rows that are transformed again, one by one.
 _COMPARED = 8
-_RANGES = "declare public ranges or bins instead (PublicEncoder), or scale rows with Normalizer"
+_RANGES = (
+    "leave it out, because a fit centres and scales columns itself, or declare public ranges or "
+    "bins (PublicEncoder)"
+)
 _COLUMNS = "leave all columns to the fit and give it max_weights=k"
 # Replacements for some steps that learn.
 _INSTEAD = {

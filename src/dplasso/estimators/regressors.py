@@ -75,6 +75,8 @@ class DPLinearRegression(PrivateRegressor):
         of `coef_`.
     column_scale_ : ndarray, shape (D,), or (k,) for the k columns that `max_weights` keeps
         Factor of each column before rows are scaled to unit length; only if there is one.
+    column_center_ : ndarray, shape (D,), or (k,) for the k columns that `max_weights` keeps
+        Number that is taken from each column before all this; only if a column is centred.
     inference_ : Inference
         Estimates, p-values and intervals in the units of the columns; only with `infer`.
     n_iter_ : int

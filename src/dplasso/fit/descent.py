@@ -166,6 +166,7 @@ class GradientDescent(Method):
             n_columns=n_features,
             loss=loss,
             geometry=geometry,
+            keeps_lengths=task.keeps_lengths,
         )
         most_of_each = [(stage.n_steps, stage.n_columns) for stage in stages]
         if blocks:

@@ -122,6 +122,12 @@ def _dense(weights: Any) -> NDArray[np.float64]:
 
 def _of_model(model: Model) -> PublicModel:
     """Return a model of this package as it predicts, its own prior included."""
+    if model.linear.centres is not None:
+        raise ParameterError(
+            "`prior` is a model that centred columns, and a fit from a prior does not",
+            advice="pass the public rows and labels as `public_data`, or fit the model with "
+            "`row_norm` or a schema",
+        )
     coefficients, intercept, error = linear_part(model)
     weights = _dense(coefficients)
     statement = model.statement

@@ -50,6 +50,8 @@ class Task:
     calibration: ClassVar[float] = CALIBRATION_SHARE
     # Share of the budget for counts that say where margins start.
     counting: ClassVar[float] = COUNT_SHARE
+    # Whether targets depend on how long rows are, not only on their directions.
+    keeps_lengths: ClassVar[bool] = False
     # Bound on each residual for intervals.
     inference_bound: ClassVar[float] = 1.0
     learns: ClassVar[str] = "classes"
@@ -237,6 +239,7 @@ class Bounded(Task):
     calibration: ClassVar[float] = 0.0
     # What classes spend on the constants of the calibration.
     counting: ClassVar[float] = CALIBRATION_SHARE
+    keeps_lengths: ClassVar[bool] = True
     learns: ClassVar[str] = "numbers"
     is_declared: ClassVar[bool] = False
     is_balanced: ClassVar[bool] = False

@@ -102,7 +102,8 @@ def largest_eigenvalue(
     # Rows of a larger load add no more than 1 each.
     larger = np.cumsum(sizes[:0:-1])[::-1]
     own = loads if loads.size else np.array([LARGEST_LOAD])
-    energy = float((np.maximum(1.0, energies / (unit * COLUMNS)) / own).max())
+    least = n_records * _SMALLEST_PART
+    energy = float((np.maximum(least, energies / (unit * COLUMNS)) / own).max())
     bounds = LOADS * energy + np.maximum(0.0, larger)
     return min(n_records, float(bounds.min()) + constant * constant * n_records)
 

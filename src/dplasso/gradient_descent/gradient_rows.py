@@ -4,6 +4,7 @@ The records are all rows in one process, or one partition. A partition keeps no 
 It receives weights and returns integer sums, whose total does not depend on the partition.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from dplasso.gradient_descent.row_sums import (
     Units,
     add_named_sums,
     count_along,
+    row_entries,
     row_magnitudes,
     row_sizes,
     sum_moments,
@@ -26,6 +28,7 @@ from dplasso.gradient_descent.row_sums import (
 from dplasso.gradient_descent.steps import GradientPart
 from dplasso.losses.loss import without_offset
 from dplasso.losses.targets import Targets
+from dplasso.matrix.centring import centred_rows
 from dplasso.matrix.compressed import Compressed, Make
 from dplasso.matrix.geometry import Geometry, mixed_rows
 from dplasso.matrix.scaling import Mix, Scaling, constant_entry
@@ -110,13 +113,31 @@ class GradientRows:
             sizes += own
         return totals
 
-    def magnitudes(self, unit: float) -> NDArray[np.int64]:
+    def magnitudes(self, scaling: Scaling, unit: float) -> NDArray[np.int64]:
         """Return the counts of `row_magnitudes` in units, of each column in turn."""
+        rows = self._rows(scaling)
+        return self._summed(
+            self.n_columns * N_MAGNITUDES,
+            lambda *own: row_magnitudes(rows, self.targets, unit, *own),
+        )
+
+    def column_sums(
+        self, scaling: Scaling, bounds: NDArray[np.float64], unit: float
+    ) -> NDArray[np.int64]:
+        """Return the sums of `row_entries` in units, of each column."""
+        rows = self._rows(scaling)
+        return self._summed(
+            self.n_columns,
+            lambda *own: row_entries(rows, bounds, self.targets, unit, *own),
+        )
+
+    def _summed(self, size: int, add: Callable[[int, int, Any], Any]) -> NDArray[np.int64]:
+        """Return the totals of ``add(first, last, totals)`` over all rows."""
         edges = cut(0, self.n_records, self.threads.count)
 
         def some(t: int) -> NDArray[np.int64]:
-            totals = np.zeros(self.n_columns * N_MAGNITUDES, dtype=np.int64)
-            row_magnitudes(self.rows, self.targets, unit, edges[t], edges[t + 1], totals)
+            totals = np.zeros(size, dtype=np.int64)
+            add(edges[t], edges[t + 1], totals)
             return totals
 
         total: NDArray[np.int64] = np.sum(self.threads.run(some), axis=0)
@@ -168,12 +189,12 @@ class GradientRows:
 
     def _unit_rows(self, scaling: Scaling) -> UnitRows:
         """Return unit rows of the columns that are kept, or of all."""
-        arrays = scaling.kept, scaling.scale_exponents, scaling.around
+        arrays = scaling.kept, scaling.scale_exponents, scaling.around, scaling.centres
         asked = scaling.constant, scaling.norm_bound, *(array.tobytes() for array in arrays)
         if asked != self._known.get("unit rows", [None])[0]:
             # After a cut the columns before it are not needed again.
             self._known.pop("unit rows", None)
-            if scaling.kept.size:
+            if scaling.kept.size or scaling.centres.size:
                 self._known.pop("tiles", None)
             self._known["unit rows"] = asked, self._made_unit_rows(scaling)
         made: UnitRows = self._known["unit rows"][1]
@@ -182,18 +203,33 @@ class GradientRows:
         return made._replace(factor=made.factor / scaling.length)
 
     def _made_unit_rows(self, scaling: Scaling) -> UnitRows:
-        kept, constant, scale_exponents = scaling.kept, scaling.constant, scaling.scale_exponents
-        rows, size = self.rows, kept.size or self.n_columns
-        if kept.size:
-            rows = keep_columns(rows, kept, self.n_columns, self.threads)
+        constant, scale_exponents = scaling.constant, scaling.scale_exponents
+        rows, size = self._rows(scaling), scaling.kept.size or self.n_columns
         if self.whole is None:
             arguments = rows, constant, scaling.norm_bound, self.threads, scale_exponents
             factor = row_factors(*arguments)
         else:
             factor = self.whole.factors(scaling, self.threads)
-        outputs = self.loss.n_outputs
-        tiles = lay_tiles(rows, size, outputs, self.threads) if kept.size else self.lay_out()
+        if rows is self.rows:
+            tiles = self.lay_out()
+        else:
+            make = np.empty if scaling.kept.size else self.make
+            tiles = lay_tiles(rows, size, self.loss.n_outputs, self.threads, make)
         return UnitRows(rows, tiles, factor, size, constant_entry(constant), scale_exponents)
+
+    def _rows(self, scaling: Scaling) -> Compressed:
+        """Return the rows of the columns in use, centred."""
+        rows, kept, centres, make = self.rows, scaling.kept, scaling.centres, self.make
+        if kept.size:
+            rows, make = keep_columns(rows, kept, self.n_columns, self.threads), np.empty
+        if not centres.size:
+            return rows
+        asked = kept.tobytes(), centres.tobytes()
+        if asked != self._known.get("centred", [None])[0]:
+            self._known.pop("centred", None)
+            self._known["centred"] = asked, centred_rows(rows, centres, self.threads, make)
+        centred: Compressed = self._known["centred"][1]
+        return centred
 
     def _weights(self, data: UnitRows, scaling: Scaling) -> NDArray[np.float64]:
         """Return weights that limit each contribution to that of a unit row, shape (N,)."""

@@ -1,10 +1,13 @@
-"""Column magnitudes: one release that finds columns in other units than the rest.
+"""Column magnitudes: counts that find columns in other units than the rest, and their means.
 
 Rows are scaled to unit length, so one column of large numbers would hide all others. For each
 column, entries are counted by their magnitude, a power of 4. Each of the n entries of a record adds
 ``1 / sqrt(n)`` to one count, at most 1 in L2 altogether. The fit then halves the entries of columns
 until all columns have entries of about the same size. Rows are scaled to unit length after that, so
 no sensitivity changes.
+
+Columns without zeros are centred before: a year or a temperature says little by its size. A record
+adds its m entries of such columns, over their bounds and over ``sqrt(m)``, to m sums.
 """
 
 import math
@@ -14,10 +17,13 @@ from numpy.typing import NDArray
 
 from dplasso.matrix.scaling import MOST_SCALE_EXPONENT
 
-# Share of mu^2, and the most columns: more are mostly those of texts, in one unit.
-MAGNITUDES_SHARE, MOST_COLUMNS = 0.02, 10_000
+# Shares of mu^2 of each release, the larger one of few records, and the most columns: more are
+# mostly those of texts, in one unit.
+_SHARE, _MOST_SHARE, MOST_COLUMNS = 0.02, 0.05, 10_000
 # The largest k of the magnitudes 4^k, and the number of counts of a column; the least is -16.
 LARGEST_MAGNITUDE, N_MAGNITUDES = 15, 32
+# The squares of typical entries of each magnitude.
+_SQUARES = 16.0 ** (np.arange(N_MAGNITUDES) + (LARGEST_MAGNITUDE + 1.5 - N_MAGNITUDES))
 # Sums of two counts beyond this many standard deviations are not noise alone.
 _DEVIATIONS = 5.5
 # Records pay if a column without zeros is found in rows of at most this many entries.
@@ -25,27 +31,98 @@ _RECORDS, _ENTRIES = 11.0, 300
 # Columns within this power of 2 of each other keep their entries. A column seems smaller than it is
 # if its large entries are too rare to be found.
 _RANGE = 6
+# The size of a column of which nothing is known.
+HIDDEN = np.int8(127)
+# A column without zeros has at least this part of the entries of the fullest, up to so many
+# standard deviations, and an entry in at least this part of the records.
+_AS_FULL, _WITHIN, _FULL = 0.9, 4.0, 0.5
+# Means below this part of the size of a column stay.
+_FAR = 0.25
+# A row may be this much longer than the root mean square if rows keep their lengths.
+ROW_NORM = 1.2
+# If no noise hides them, so few of a column's entries still say nothing.
+_RARE = 1e-4
+# Magnitudes whose counts are below this many standard deviations are not those of a column, and
+# centres below it are 0.
+_NOT_NOISE = 2.5
 
 
-def pays(n_records: float, n_columns: int, deviation: float) -> bool:
-    """Return whether so many records can find the magnitudes; `deviation`: of the noise."""
-    return n_records > _RECORDS * deviation * math.sqrt(min(n_columns, _ENTRIES))
+def share_of(n_records: float, n_columns: int, deviation: float) -> float | None:
+    """Return the share with which so many records can find the magnitudes; None for too few.
+
+    `deviation`: of the noise of the whole budget.
+    """
+    needed = _RECORDS * deviation * math.sqrt(min(n_columns, _ENTRIES))
+    share = max(_SHARE, (needed / n_records) ** 2)
+    return share if share <= _MOST_SHARE else None
 
 
-def scale_exponents_of(counts: NDArray[np.float64], deviation: float) -> NDArray[np.int8]:
-    """Return how often each column's entries are halved, by noisy counts of shape (D, 32)."""
-    # The entries of most columns have a few neighbouring magnitudes.
-    sums = counts[:, 1:] + counts[:, :-1]
-    clear = np.where(sums > _DEVIATIONS * math.sqrt(2.0) * deviation, sums, 0.0)
+def sizes_of(counts: NDArray[np.float64], deviation: float) -> NDArray[np.int8]:
+    """Return the size of each column's entries as a power of 2, by noisy counts, shape (D, 32)."""
+    clear = _clear(counts, deviation)
     totals = clear.sum(axis=1)
     found = totals > 0.0
-    if not found.any():
-        return np.zeros(len(counts), dtype=np.int8)
-    squares = 16.0 ** (np.arange(N_MAGNITUDES - 1.0) + LARGEST_MAGNITUDE - N_MAGNITUDES + 1.5)
-    sizes = np.rint(np.log2((clear[found] @ squares) / totals[found]) / 2.0)
-    sizes -= sizes.min()
-    # Nothing is known of the other columns, so they are treated like most.
-    exponents = np.full(len(counts), np.rint(np.median(sizes)))
-    exponents[found] = sizes
-    own: NDArray[np.int8] = np.minimum(exponents, MOST_SCALE_EXPONENT).astype(np.int8)
-    return own if sizes.max() > _RANGE else np.zeros_like(own)
+    sizes = np.full(len(counts), float(HIDDEN))
+    sizes[found] = np.rint(np.log2((clear[found] @ _SQUARES) / totals[found]) / 2.0)
+    return sizes.astype(np.int8)
+
+
+def scale_exponents_of(sizes: NDArray[np.int8]) -> NDArray[np.int8]:
+    """Return how often each column's entries are halved."""
+    exponents, found = np.zeros(sizes.size), sizes < HIDDEN
+    own = np.asarray(sizes[found], dtype=np.float64)
+    if own.size and np.ptp(own) > _RANGE:
+        own -= own.min()
+        # Nothing is known of the other columns, so they are treated like most.
+        exponents[:] = np.rint(np.median(own))
+        exponents[found] = own
+    return np.minimum(exponents, MOST_SCALE_EXPONENT).astype(np.int8)
+
+
+def bounds_of(
+    counts: NDArray[np.float64], deviation: float, n_records: float
+) -> NDArray[np.float64]:
+    """Return bounds on the entries of columns without zeros, 0 for the others, shape (D,)."""
+    clear = _clear(counts, deviation)
+    totals = clear.sum(axis=1)
+    # Of records with n entries, a full column has N / sqrt(n), and all together N sqrt(n).
+    full = totals > _AS_FULL * totals.max() - _WITHIN * deviation
+    full &= totals * totals.sum() > _FULL * n_records**2
+    # Entries of 1 to 4 alone are mostly those of 0/1 columns.
+    full &= np.delete(clear, N_MAGNITUDES - 1 - LARGEST_MAGNITUDE, axis=1).any(axis=1)
+    largest = N_MAGNITUDES - 1 - np.argmax(clear[:, ::-1] > 0.0, axis=1)
+    return np.where(full, 4.0 ** (largest + (LARGEST_MAGNITUDE + 2.0 - N_MAGNITUDES)), 0.0)
+
+
+def squares_of(
+    counts: NDArray[np.float64], deviation: float, n_records: float
+) -> NDArray[np.float64]:
+    """Return the mean squared entries of the columns over all records, shape (D,)."""
+    clear = _clear(counts, deviation)
+    squares: NDArray[np.float64] = clear @ _SQUARES * (clear.sum() / n_records**2)
+    return squares
+
+
+def _clear(counts: NDArray[np.float64], deviation: float) -> NDArray[np.float64]:
+    """Return the counts of magnitudes that columns have, 0 for those that may be noise."""
+    rare = _RARE * np.maximum(counts, 0.0).sum(axis=1, keepdims=True)
+    least = np.maximum(deviation, rare)
+    # The entries of most columns have a few neighbouring magnitudes.
+    pairs = counts[:, 1:] + counts[:, :-1] > _DEVIATIONS * math.sqrt(2.0) * least
+    own = counts > _NOT_NOISE * least
+    own &= np.pad(pairs, ((0, 0), (0, 1))) | np.pad(pairs, ((0, 0), (1, 0)))
+    return np.where(own, counts, 0.0)
+
+
+def centres_of(
+    sums: NDArray[np.float64],
+    bounds: NDArray[np.float64],
+    sizes: NDArray[np.int8],
+    deviation: float,
+    n_records: float,
+) -> NDArray[np.float64]:
+    """Return the means of columns by noisy sums of their entries over their bounds; 0 for few."""
+    means = sums * bounds * (math.sqrt(np.count_nonzero(bounds)) / n_records)
+    clear = np.abs(sums) > _NOT_NOISE * deviation
+    # Smaller ones hide nothing.
+    return np.where(clear & (np.abs(means) > _FAR * np.ldexp(1.0, sizes)), means, 0.0)

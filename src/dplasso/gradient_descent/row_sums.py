@@ -149,6 +149,22 @@ def row_magnitudes(rows, targets, unit, first, last, totals):
 
 
 @kernel
+def row_entries(rows, bounds, targets, unit, first, last, totals):
+    """Add up, by column, the entries of rows `first` to `last` over the column's bound.
+
+    Columns without a bound, 0, are left out. The m others have a part of ``1 / sqrt(m)`` each.
+    """
+    most = unit * (1.0 - SLACK) / math.sqrt(max(np.count_nonzero(bounds), 1))
+    for i in range(first, last):
+        part = weight_of(targets.weights, i) * most
+        for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+            j = np.int64(rows.indices[p])
+            if bounds[j] > 0.0:
+                value = np.float64(rows.values[p] if rows.values.size else rows.constant)
+                totals[j] += share(value / bounds[j] * part, part)
+
+
+@kernel
 def energy_share(weights, i, entry, unit):
     """Return the contribution of an entry of unit row i to the energy of its column."""
     return share(weight_of(weights, i) * entry * entry * COLUMNS * unit, COLUMNS * unit)

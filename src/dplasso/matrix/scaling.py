@@ -12,6 +12,8 @@ MOST_SCALE_EXPONENT = 40
 SCALES: NDArray[np.float64] = np.ldexp(1.0, -np.arange(MOST_SCALE_EXPONENT + 1))
 # All columns keep their entries.
 NO_SCALE_EXPONENTS = np.zeros(0, dtype=np.int8)
+# No column is centred.
+NO_CENTRES = np.zeros(0)
 
 
 class Scaling(NamedTuple):
@@ -23,6 +25,7 @@ class Scaling(NamedTuple):
     `scale_exponents`: how often the entries of each column in use are halved; empty for never.
     `around`: the same for all columns of the records, if rows have their length in all columns.
     `length`: rows are also divided by it, if the columns in use hold a part of that length.
+    `centres`: what is taken from the entries of each column in use before all this; empty for 0.
     """
 
     kept: NDArray[np.int64]
@@ -31,6 +34,7 @@ class Scaling(NamedTuple):
     scale_exponents: NDArray[np.int8] = NO_SCALE_EXPONENTS
     around: NDArray[np.int8] = NO_SCALE_EXPONENTS
     length: float = 1.0
+    centres: NDArray[np.float64] = NO_CENTRES
 
 
 class Mix(NamedTuple):

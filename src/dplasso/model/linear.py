@@ -43,6 +43,8 @@ class LinearModel:
     standard_errors: NDArray[np.float64] | None = None
     # Shape (k,) or (D,): what columns are multiplied by before rows are scaled, if at all.
     scales: NDArray[np.float64] | None = None
+    # Of the same shape: what is taken from columns before that, if anything.
+    centres: NDArray[np.float64] | None = None
     # What weights and intercepts of a public start are multiplied by before these are added.
     prior_slope: float = 1.0
 
@@ -76,6 +78,7 @@ def _of_gradients(
     length, columns = released.length, descended.columns
     exponents = released.kept_exponents
     scales = SCALES[exponents] if exponents.size else np.ones(1)
+    centres = released.kept_centres
     errors = calibrated.slope * descended.errors / length * scales
     errors = np.broadcast_to(errors, len(descended.weights))
     if calibrated.label_slopes.size:
@@ -94,6 +97,7 @@ def _of_gradients(
         columns,
         np.asarray(errors),
         scales if exponents.size else None,
+        centres if centres.size else None,
         calibrated.prior_slope,
     )
 

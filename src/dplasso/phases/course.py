@@ -69,6 +69,7 @@ class Descent:
 
     `course`: ``course(released, budget)``. `norm_bound`: None for unit rows. `loss`: that of the
     course, but for class weights and offset. `geometry`: latent directions of public rows.
+    `keeps_lengths`: whether rows of centred columns have no unit length.
     """
 
     course: Callable[[Released, Budget], Course]
@@ -78,6 +79,7 @@ class Descent:
     n_columns: int
     loss: Any
     geometry: Geometry | None = None
+    keeps_lengths: bool = False
 
     @property
     def constant(self) -> float:

@@ -11,10 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.gradient_descent.energies import scale_exponents_of, shrinking
-from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, NO_SCALE_EXPONENTS, Mix, Scaling
+from dplasso.gradient_descent.magnitudes import ROW_NORM
+from dplasso.matrix.scaling import (
+    MOST_SCALE_EXPONENT,
+    NO_CENTRES,
+    NO_SCALE_EXPONENTS,
+    SCALES,
+    Mix,
+    Scaling,
+)
 from dplasso.phases.releases import (
     KINDS,
     NO_COLUMNS,
+    Centred,
     Drawn,
     Entered,
     Kept,
@@ -56,9 +65,13 @@ class Released:
         """Return what has been released with one more release."""
         return replace(self, entries=(*self.entries, Entry(share, release)))
 
+    def every(self, kind: type[Some]) -> list[Some]:
+        """Return the releases of a kind, in order."""
+        return [entry.release for entry in self.entries if isinstance(entry.release, kind)]
+
     def last(self, kind: type[Some]) -> Some | None:
         """Return the last release of a kind, if there is one."""
-        releases = [entry.release for entry in self.entries if isinstance(entry.release, kind)]
+        releases = self.every(kind)
         return releases[-1] if releases else None
 
     @property
@@ -111,17 +124,35 @@ class Released:
         units = measured.exponents[kept] if kept.size else measured.exponents
         return np.minimum(units + own if own.size else units, MOST_SCALE_EXPONENT).astype(np.int8)
 
+    @property
+    def kept_centres(self) -> NDArray[np.float64]:
+        """What is taken from the entries of these columns; none where none is centred."""
+        centred, kept = self.last(Centred), self.kept_columns
+        if centred is None or not centred.centres.any():
+            return NO_CENTRES
+        return centred.centres[kept] if kept.size else centred.centres
+
+    @property
+    def row_norm(self) -> float | None:
+        """The bound on the norms of rows in these columns; None for rows of unit length."""
+        measured, kept = self.last(Magnitudes), self.kept_columns
+        if measured is None or not measured.squares.any():
+            return None
+        squares = measured.squares * SCALES[measured.exponents] ** 2
+        return ROW_NORM * math.sqrt(float((squares[kept] if kept.size else squares).sum()))
+
     def scaling(self, constant: float, norm_bound: float | None, *, from_prior: bool) -> Scaling:
         """Return how rows are scaled to the length 1, or by a bound on their norms.
 
         With a prior, rows keep their length in all columns, and the prior its margins.
         """
         own = self.kept_energies
+        norm_bound = norm_bound or self.row_norm
         if norm_bound is not None:
             norm_bound *= shrinking(self.energies if from_prior else own)
         around = scale_exponents_of(self.energies) if from_prior else NO_SCALE_EXPONENTS
-        exponents = self.kept_exponents
-        return Scaling(self.kept_columns, constant, norm_bound, exponents, around, self.length)
+        how = self.kept_exponents, around, self.length, self.kept_centres
+        return Scaling(self.kept_columns, constant, norm_bound, *how)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file holds: the shares, and ``<place>-<kind>-<field>`` of each release."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dplasso.frank_wolfe.transcript import Transcript, weights
+from dplasso.gradient_descent import magnitudes as by_magnitude
 from dplasso.gradient_descent.schedule import CONSTANT
 from dplasso.matrix.scaling import constant_entry
 
@@ -125,12 +126,33 @@ class Scaled(Release):
 
 @dataclass(frozen=True)
 class Magnitudes(Release):
-    """How often the entries of each column are halved, so that all columns have about one unit."""
+    """How large the entries of the columns are.
+
+    `sizes`, shape (D,): as powers of 2; 127 if noise hides a column. `bounds`, shape (D,): of the
+    entries of columns without zeros; 0 for other columns. `squares`, shape (D,): mean squared
+    entries, if rows keep their lengths; otherwise empty.
+    """
 
     kind: ClassVar[str] = "magnitudes"
-    dtypes: ClassVar[Mapping[str, str]] = {"exponents": "|i1"}
+    dtypes: ClassVar[Mapping[str, str]] = {"sizes": "|i1"}
 
-    exponents: NDArray[np.int8]
+    sizes: NDArray[np.int8]
+    bounds: NDArray[np.float64]
+    squares: NDArray[np.float64]
+
+    @property
+    def exponents(self) -> NDArray[np.int8]:
+        """How often the entries of each column are halved, so that all have about one size."""
+        return by_magnitude.scale_exponents_of(self.sizes)
+
+
+@dataclass(frozen=True)
+class Centred(Release):
+    """What is taken from the entries of each column, shape (D,): means of those without zeros."""
+
+    kind: ClassVar[str] = "centres"
+
+    centres: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
