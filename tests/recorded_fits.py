@@ -311,7 +311,10 @@ VERTICES = {
     ", prior, drawn": {"prior": "hostile"} | DRAWN,
     ", prior, drawn with weights": {"prior": "plain"} | WEIGHTED | DRAWN,
 }
-SCALED_VERTICES = {", scaled refit": {"epsilon": 60.0, "max_weights": 4}}
+SCALED_VERTICES = {
+    ", scaled refit": {"epsilon": 60.0, "max_weights": 4},
+    ", scaled, far from 0": SCALED,
+}
 LOOPS = {
     "": RADIUS,
     ", weights": WEIGHTED | RADIUS,

@@ -148,7 +148,8 @@ def test_an_unseeded_fit_keeps_what_was_released_and_draws_the_rest(name, path, 
     ],
 )
 def test_what_a_phase_releases_is_kept_before_the_next_one_begins(name, options, path):
-    model, data = case_of(name, **options)
+    # Which phases have something to do may follow from a noisy count.
+    model, data = case_of(name, random_state=3, **options)
     places = {done for done, _ in writes_of(model, data, path, seconds=1e9)}
     entries = clone(model).fit(*data).model_.released.entries
     assert {k + 1 for k, one in enumerate(entries) if one.release is not None} <= places

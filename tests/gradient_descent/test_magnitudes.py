@@ -158,6 +158,10 @@ def test_columns_of_about_one_size_keep_their_entries():
     columns = [{k: 90.0} for k in (0, 1, 2, 3)]
     assert not scale_exponents_of(sizes_of(counts_of(columns, 1.0), 1.0)).any()
     assert scale_exponents_of(sizes_of(counts_of([*columns, {4: 90.0}], 1.0), 1.0)).any()
+    # Few small columns among many say nothing of the others, unlike a large one.
+    many = [{k: 90.0} for k in (3, 2, 1)] * 20
+    assert not scale_exponents_of(sizes_of(counts_of([*many, {-9: 90.0}], 1.0), 1.0)).any()
+    assert scale_exponents_of(sizes_of(counts_of([*many, {9: 90.0}], 1.0), 1.0)).any()
 
 
 def test_few_entries_say_nothing_even_without_noise():

@@ -196,6 +196,8 @@ class DPLasso(PrivateRegressor):
         Standard deviation of each selected weight due to the noise alone; only after a refit.
     column_scale_ : ndarray, shape (k,)
         Factor of each selected column before rows are scaled to unit length; only if there is one.
+    column_center_ : ndarray, shape (k,)
+        Number that is taken from each selected column before all this; only if one is centred.
     n_iter_ : int
         Number of vertices drawn; 0 if gradients select the columns, or all columns are kept.
     n_records_ : float

@@ -41,14 +41,12 @@ _FOLLOWS = 30.0
 class GradientDescent(Method):
     """Parameters of a fit by noisy gradient descent.
 
-    `max_weights`: None for all. `one_hot`: groups with a reference category. `raw_columns`:
-    whether each column may have a unit of its own, since no schema made its entries.
+    `max_weights`: None for all. `one_hot`: groups with a reference category.
     """
 
     max_weights: int | None
     infer: Infer
     one_hot: OneHot = ()
-    raw_columns: bool = True
 
     many_labels: ClassVar[bool] = True
     column_bytes: ClassVar[int] = 48
@@ -108,11 +106,7 @@ class GradientDescent(Method):
         if self.infer.named and len(find_named(self.infer.named, records)) > MOST_COLUMNS:
             raise ParameterError(f"`infer` may name at most {MOST_COLUMNS} columns")
         method = super().starting(task, records)
-        if self.infers:
-            return replace(method, one_hot=one_hot_groups(records))
-        origin = records.origin
-        made = origin is not None and (origin.schema is not None or origin.binarize)
-        return replace(method, raw_columns=not made)
+        return replace(method, one_hot=one_hot_groups(records)) if self.infers else method
 
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:
         """Count, scale, descend and calibrate; a short list by successive cuts."""
@@ -179,7 +173,7 @@ class GradientDescent(Method):
             most_of_each,
             calibrates=calibrates,
             mixes=mixes,
-            raw_columns=self.raw_columns and self.norm_bound is None and not whole,
+            measures=self.measures_columns and not whole,
             blocks=blocks,
         )
         if chooses and (self.levels or blocks):

@@ -222,6 +222,7 @@ class Lasso(Method):
             n_columns=n_features,
             loss=task.refit_loss(loss),
             geometry=self.geometry if shape.mixes else None,
+            keeps_lengths=task.keeps_lengths,
         )
         selection = Selection(descent, self.feature_bound, shape.most_vertices, loss)
         phases = self.counting(task, count(task, loss, share=self.count_share(task)))
@@ -232,7 +233,13 @@ class Lasso(Method):
         if draws:
             phases += [start_of_vertices(selection)] if self.from_prior else []
             phases.append(select(selection))
-        phases += gradient_phases(descent, shape.stages, calibrates=calibrates, mixes=shape.mixes)
+        phases += gradient_phases(
+            descent,
+            shape.stages,
+            calibrates=calibrates,
+            mixes=shape.mixes,
+            measures=self.measures_columns,
+        )
 
         def lay_out(fit: Fit) -> None:
             if draws and not (shape.measures_rows and self.is_private):

@@ -83,6 +83,8 @@ class Method:
     learn_geometry: Learn | None = None
     # A `Geometry`, or `PublicPredictions` of the columns that `infer` names.
     geometry: Any = None
+    # Whether each column may have a unit of its own, since no schema made its entries.
+    raw_columns: bool = True
 
     # Whether y may have a column for each label; measured bytes of memory for an empty column.
     many_labels: ClassVar[bool] = False
@@ -102,6 +104,12 @@ class Method:
     def from_prior(self) -> bool:
         """Whether the fit starts from a prior, known or not yet."""
         return self.start is not None or self.prior is not None
+
+    @property
+    def measures_columns(self) -> bool:
+        """Whether gradients first find the units and centres of columns, given enough records."""
+        public = self.from_prior or self.learn_geometry is not None
+        return self.raw_columns and self.norm_bound is None and not public
 
     @property
     def one_process(self) -> str:
@@ -130,8 +138,12 @@ class Method:
 
     def starting(self, task: Task, records: Any) -> Self:
         """Return the method once the columns are known, with prior, geometry and levels."""
-        schema = None if records.origin is None else records.origin.schema
-        method = self if schema is None else replace(self, levels=schema.levels, pairs=schema.pairs)
+        origin, method = records.origin, self
+        if origin is not None:
+            made = origin.schema is not None or bool(origin.binarize)
+            method = replace(method, raw_columns=not made)
+        if origin is not None and origin.schema is not None:
+            method = replace(method, levels=origin.schema.levels, pairs=origin.schema.pairs)
         if self.start is not None:
             method = replace(method, prior=self.start(self, task, records))
         if self.learn_geometry is not None:

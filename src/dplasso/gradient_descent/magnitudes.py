@@ -28,9 +28,9 @@ _SQUARES = 16.0 ** (np.arange(N_MAGNITUDES) + (LARGEST_MAGNITUDE + 1.5 - N_MAGNI
 _DEVIATIONS = 5.5
 # Records pay if a column without zeros is found in rows of at most this many entries.
 _RECORDS, _ENTRIES = 11.0, 300
-# Columns within this power of 2 of each other keep their entries. A column seems smaller than it is
-# if its large entries are too rare to be found.
-_RANGE = 6
+# Columns within this power of 2 of each other keep their entries; the smallest part of them may be
+# smaller. A column seems smaller than it is if its large entries are too rare to be found.
+_RANGE, _SMALLEST = 6, 0.05
 # The size of a column of which nothing is known.
 HIDDEN = np.int8(127)
 # A column without zeros has at least this part of the entries of the fullest, up to so many
@@ -71,7 +71,7 @@ def scale_exponents_of(sizes: NDArray[np.int8]) -> NDArray[np.int8]:
     """Return how often each column's entries are halved."""
     exponents, found = np.zeros(sizes.size), sizes < HIDDEN
     own = np.asarray(sizes[found], dtype=np.float64)
-    if own.size and np.ptp(own) > _RANGE:
+    if own.size and own.max() - np.quantile(own, _SMALLEST, method="lower") > _RANGE:
         own -= own.min()
         # Nothing is known of the other columns, so they are treated like most.
         exponents[:] = np.rint(np.median(own))

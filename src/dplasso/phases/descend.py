@@ -68,14 +68,17 @@ def gradient_phases(
     *,
     calibrates: bool,
     mixes: bool = False,
-    raw_columns: bool = False,
+    measures: bool = False,
     blocks: Blocks = (),
 ) -> tuple[Phase, ...]:
-    """Return the gradient phases; `most`: gradients and columns of each stage; `blocks`: pairs."""
+    """Return the gradient phases; `most`: gradients and columns of each stage; `blocks`: pairs.
+
+    `measures`: whether columns may have units and centres of their own.
+    """
     phases = [mix(descent)] if mixes else []
-    measured = raw_columns and descent.n_columns <= by_magnitude.MOST_COLUMNS
-    phases += [magnitudes(descent)] if measured else []
-    if measured and descent.fit_intercept:
+    measures = measures and descent.n_columns <= by_magnitude.MOST_COLUMNS
+    phases += [magnitudes(descent)] if measures else []
+    if measures and descent.fit_intercept:
         # Twice, because the bounds on centred entries are smaller.
         phases += [centres(descent), magnitudes(descent)] * 2
     phases += [scales(descent)]
@@ -323,7 +326,9 @@ def magnitudes(descent: Descent) -> Phase:
         share = _raw_share(descent, course, budget)
         known = released.last(Magnitudes) is not None
         known &= not isinstance(released.entries[-1].release, Centred)
-        return None if known or share is None else budget.share_of_features(share)
+        if known or released.drawn_columns is not None or share is None:
+            return None
+        return budget.share_of_features(share)
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
         rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
