@@ -5,6 +5,7 @@ from functools import partial
 from itertools import product
 
 import numpy as np
+import onnxruntime
 import pytest
 import scipy.sparse as sp
 from hypothesis import example, given
@@ -71,16 +72,20 @@ def test_counts_and_sums_are_those_of_the_reference(dtype, weighted, form):
     weights = np.random.default_rng(1).random(40) if weighted else None
     centres, bounds = np.zeros(12), np.zeros(12)
     centres[[0, 5, 6, 11]], bounds[[0, 6, 7]] = (-3.0, 0.1, 5.0, 1e9), (4.0**-10, 0.25, 64.0)
+    limits = np.where(np.arange(12) % 6, 0.0, 4.0)
     for X, moved in product((sizes, np.where(mixed != 0.0, 3.0, 0.0)), (0.0 * centres, centres)):
         X = X.astype(np.float32).astype(dtype)
         rows = X.astype(np.float64) - moved
+        if moved.any():
+            most = np.where(limits > 0.0, limits, np.inf)
+            rows = np.clip(rows, -most, most)
         expected = magnitudes(rows, UNIT, weights=weights).sum(axis=0)
         sums = entries(rows, bounds, UNIT, weights=weights).sum(axis=0)
         assert np.count_nonzero(expected) > 10
         assert np.count_nonzero(sums) == 3
         own, make = INPUT_KINDS[form]
         made = make(X.astype(own))
-        given, scaling = getattr(made, "store", made), PLAIN._replace(centres=moved)
+        given, scaling = getattr(made, "store", made), PLAIN._replace(centres=moved, limits=limits)
         for n_threads in (1, 3):
             with thread_pool(n_threads) as threads:
                 options = {"threads": threads, "scaling": scaling}
@@ -110,7 +115,7 @@ def test_a_record_moves_sums_of_entries_by_at_most_one(row, weight, coarse):
     unit, bounds = UNIT / 2.0**coarse, np.resize([0.25, 1.0, 4.0**16], len(row))
     bounds[0] = 0.0
     for centres in (np.zeros(0), np.resize([1e308, -5e-324, 0.0], len(row))):
-        scaling = PLAIN._replace(centres=centres)
+        scaling = PLAIN._replace(centres=centres, limits=0.0 * centres)
         with np.errstate(over="ignore"):
             found = summed(
                 np.array([row]), bounds, np.array([weight]), unit=unit, scaling=scaling
@@ -155,13 +160,14 @@ def test_columns_are_halved_to_the_size_of_the_smallest(deviation):
 
 
 def test_columns_of_about_one_size_keep_their_entries():
-    columns = [{k: 90.0} for k in (0, 1, 2, 3)]
+    columns = [{k: 90.0} for k in (0, 1, 1, 2)]
     assert not scale_exponents_of(sizes_of(counts_of(columns, 1.0), 1.0)).any()
     assert scale_exponents_of(sizes_of(counts_of([*columns, {4: 90.0}], 1.0), 1.0)).any()
-    # Few small columns among many say nothing of the others, unlike a large one.
-    many = [{k: 90.0} for k in (3, 2, 1)] * 20
-    assert not scale_exponents_of(sizes_of(counts_of([*many, {-9: 90.0}], 1.0), 1.0)).any()
-    assert scale_exponents_of(sizes_of(counts_of([*many, {9: 90.0}], 1.0), 1.0)).any()
+    # Few small columns say nothing of the others; few large ones become like most.
+    some = [{k: 90.0} for k in (1, 1, 0)] * 3
+    assert not scale_exponents_of(sizes_of(counts_of([*some, {-9: 90.0}], 1.0), 1.0)).any()
+    large = scale_exponents_of(sizes_of(counts_of([*some, {3: 90.0}], 1.0), 1.0))
+    assert large.tolist() == [0] * 9 + [4]
 
 
 def test_few_entries_say_nothing_even_without_noise():
@@ -269,7 +275,13 @@ def test_a_model_of_centred_columns_reads_rows_elsewhere_alike(tmp_path):
     store = dplasso.write_store(tmp_path / "rows.store", moved, margins > 0).X
     assert np.array_equal(load(tmp_path / "m.npz").decision_function(moved), expected)
     assert np.array_equal(model.decision_function(store), expected)
+    moved[:5] *= 1e6
+    moved[5:10] *= -1e300
+    expected = model.decision_function(moved)
     assert model.to_sklearn().decision_function(moved) == pytest.approx(expected, abs=1e-5)
+    run = onnxruntime.InferenceSession(model.to_onnx().SerializeToString()).run
+    rows = np.clip(moved, -3e38, 3e38).astype(np.float32)
+    assert run(None, {"X": rows})[1] == pytest.approx(model.predict_proba(rows), abs=1e-6)
     with pytest.raises(ParameterError, match="is a model that centred columns"):
         DPLogisticRegression(3.0, classes=[0, 1], prior=model).fit(moved, margins > 0)
 

@@ -17,6 +17,8 @@ from dplasso.model.linear import reading_for
 
 # These versions are from 2020, and every current runtime supports them.
 OPSET, _IR = 13, 7
+# A limit that no entry reaches in practice.
+_UNLIMITED = 2.0**500
 # Smaller than any non-zero length of a row in single precision.
 _TINY = 1e-60
 
@@ -24,15 +26,17 @@ _TINY = 1e-60
 class Plain(NamedTuple):
     """A fitted classifier as plain arrays; the `kept` columns are read, all if these are none.
 
-    Entries are clipped to `bound`, or else `centres` are taken from rows, which are divided by the
-    `divisors` of columns and by their length, which is at least `norm_bound`. The residual bound C,
-    `loss_bound`, bounds a record's residuals together if `by_length` (docs/multiclass.md).
+    Entries are clipped to `bound`, or else rows less `centres` are clipped to `limits`, infinite
+    for none, and divided by the `divisors` of columns and by their length, which is at least
+    `norm_bound`. The residual bound C, `loss_bound`, bounds a record's residuals together if
+    `by_length` (docs/multiclass.md).
     """
 
     kept: NDArray[np.integer]
     bound: float | None
     norm_bound: float | None
     centres: NDArray[np.float64]
+    limits: NDArray[np.float64]
     divisors: NDArray[np.float64]
     weights: NDArray[np.float64]
     intercept: NDArray[np.float64]
@@ -55,7 +59,8 @@ def plain_of(fitted: Any) -> Plain:
     if divisors.size:
         weights[:, kept if kept.size else slice(None)] *= divisors
     terms = loss_of(fitted.model_).link_terms
-    read = kept, bound, scaling.norm_bound, scaling.centres, divisors
+    limits = np.where(scaling.limits > 0.0, scaling.limits, np.inf)
+    read = kept, bound, scaling.norm_bound, scaling.centres, limits, divisors
     return Plain(*read, weights, fitted.intercept_, *terms)
 
 
@@ -110,13 +115,16 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
         return linear
     front = Normalizer() if plain.bound is None else _clip(self.n_features_in_, plain.bound)
     steps: list[Any] = [front]
-    if plain.divisors.size or plain.centres.size:
-        scaler = StandardScaler(with_mean=plain.centres.size > 0)
-        scaler.n_features_in_ = max(plain.divisors.size, plain.centres.size)
-        scaler.mean_ = plain.centres if plain.centres.size else None
-        scaler.scale_ = plain.divisors if plain.divisors.size else np.ones(plain.centres.size)
-        scaler.var_ = scaler.scale_**2
-        steps = [scaler, *steps]
+    divisors, centring = plain.divisors, list[Any]()
+    if plain.centres.size:
+        limits = np.minimum(plain.limits, _UNLIMITED)
+        centring = [_clip(limits.size, 1.0)]
+        centring[0].scale_, centring[0].min_ = 1.0 / limits, -plain.centres / limits
+        divisors = (divisors if divisors.size else 1.0) / limits
+    if divisors.size:
+        scaler = StandardScaler(with_mean=False)
+        scaler.n_features_in_, scaler.scale_, scaler.var_ = divisors.size, divisors, divisors**2
+        steps = [*centring, scaler, *steps]
     if selects:
         front = steps[0] if len(steps) == 1 else make_pipeline(*steps)
         steps = [ColumnTransformer([("kept", front, plain.kept.tolist())])]
@@ -267,7 +275,8 @@ def _rows(graph: _Graph, rows: str, plain: Plain) -> str:
     if plain.bound is not None:
         return graph.add("Clip", rows, np.float64(-plain.bound), np.float64(plain.bound))
     if plain.centres.size:
-        rows = graph.add("Sub", rows, plain.centres)
+        rows = graph.add("Min", graph.add("Sub", rows, plain.centres), plain.limits)
+        rows = graph.add("Max", rows, -plain.limits)
     if plain.divisors.size:
         rows = graph.add("Div", rows, plain.divisors)
     length = graph.add("ReduceL2", rows, axes=[1], keepdims=1)

@@ -69,7 +69,7 @@ def read_rows(
             rows = keep_columns(rows, kept, store.shape[1], threads)
     if bound is None:
         make = np.empty if store is None else store.scratch
-        rows = centred_rows(rows, scaling.centres, threads, make)
+        rows = centred_rows(rows, scaling.centres, scaling.limits, threads, make)
         scaled = scaling.constant, scaling.norm_bound, threads, scaling.scale_exponents
         return rows, weights, row_factors(rows, *scaled)
     return clipped(rows, bound), weights, np.ones(rows.indptr.size - 1)

@@ -29,7 +29,7 @@ from dplasso.phases.moments import Infer, OneHot, read_infer
 from dplasso.phases.pairs import PAIRS_SHARE, columns_of, stages_with
 from dplasso.phases.phase import Phase, Plan
 from dplasso.phases.released import Released
-from dplasso.phases.releases import Counted
+from dplasso.phases.releases import Centred, Counted
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import share_bits
 
@@ -138,8 +138,9 @@ class GradientDescent(Method):
                 weighted = self._balanced(task, counted)
             elif vertex_loss is not None:
                 margins = vertex_loss.starting_offset(counted.counts, counted.deviation)
-                # The calibration finds the rest.
-                constant = beyond(margins, stages[-1].kappa if task.calibration else 0.0)
+                # The calibration finds the rest; centred columns move margins around the start.
+                later = task.calibration and released.last(Centred) is None
+                constant = beyond(margins, stages[-1].kappa if later else 0.0)
             return Course(
                 *weighted,
                 counted.total,

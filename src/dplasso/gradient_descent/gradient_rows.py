@@ -189,7 +189,8 @@ class GradientRows:
 
     def _unit_rows(self, scaling: Scaling) -> UnitRows:
         """Return unit rows of the columns that are kept, or of all."""
-        arrays = scaling.kept, scaling.scale_exponents, scaling.around, scaling.centres
+        centring, own = (scaling.centres, scaling.limits), (scaling.scale_exponents, scaling.around)
+        arrays = scaling.kept, *own, *centring
         asked = scaling.constant, scaling.norm_bound, *(array.tobytes() for array in arrays)
         if asked != self._known.get("unit rows", [None])[0]:
             # After a cut the columns before it are not needed again.
@@ -219,15 +220,16 @@ class GradientRows:
 
     def _rows(self, scaling: Scaling) -> Compressed:
         """Return the rows of the columns in use, centred."""
-        rows, kept, centres, make = self.rows, scaling.kept, scaling.centres, self.make
+        rows, kept, make = self.rows, scaling.kept, self.make
+        centring = scaling.centres, scaling.limits
         if kept.size:
             rows, make = keep_columns(rows, kept, self.n_columns, self.threads), np.empty
-        if not centres.size:
+        if not scaling.centres.size:
             return rows
-        asked = kept.tobytes(), centres.tobytes()
+        asked = [array.tobytes() for array in (kept, *centring)]
         if asked != self._known.get("centred", [None])[0]:
             self._known.pop("centred", None)
-            self._known["centred"] = asked, centred_rows(rows, centres, self.threads, make)
+            self._known["centred"] = asked, centred_rows(rows, *centring, self.threads, make)
         centred: Compressed = self._known["centred"][1]
         return centred
 

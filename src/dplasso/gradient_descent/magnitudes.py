@@ -29,8 +29,9 @@ _DEVIATIONS = 5.5
 # Records pay if a column without zeros is found in rows of at most this many entries.
 _RECORDS, _ENTRIES = 11.0, 300
 # Columns within this power of 2 of each other keep their entries; the smallest part of them may be
-# smaller. A column seems smaller than it is if its large entries are too rare to be found.
-_RANGE, _SMALLEST = 6, 0.05
+# smaller, because a column seems smaller than it is if its large entries are too rare to be found.
+# Those further above the median than the last power of 2 become like most.
+_RANGE, _SMALLEST, _ABOVE = 6, 0.25, 2
 # The size of a column of which nothing is known.
 HIDDEN = np.int8(127)
 # A column without zeros has at least this part of the entries of the fullest, up to so many
@@ -76,6 +77,9 @@ def scale_exponents_of(sizes: NDArray[np.int8]) -> NDArray[np.int8]:
         # Nothing is known of the other columns, so they are treated like most.
         exponents[:] = np.rint(np.median(own))
         exponents[found] = own
+    elif own.size:
+        above = own - np.rint(np.median(own))
+        exponents[found] = np.where(above > _ABOVE, above, 0.0)
     return np.minimum(exponents, MOST_SCALE_EXPONENT).astype(np.int8)
 
 

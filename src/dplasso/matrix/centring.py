@@ -3,17 +3,22 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.matrix.compressed import Compressed, Make
+from dplasso.matrix.compressed import Compressed, Make, clip
 from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import Threads, even_parts
 
 
 def centred_rows(
-    rows: Compressed, centres: NDArray[np.float64], threads: Threads, make: Make = np.empty
+    rows: Compressed,
+    centres: NDArray[np.float64],
+    limits: NDArray[np.float64],
+    threads: Threads,
+    make: Make = np.empty,
 ) -> Compressed:
     """Return rows from whose entries the centre of the column is taken, in double precision.
 
-    Columns whose centre is 0 keep their entries. The others have an entry in every row.
+    What is left is clipped to the column's limit, unless that is 0. Columns whose centre is 0 keep
+    their entries. The others have an entry in every row.
     """
     columns = np.flatnonzero(centres)
     if not columns.size:
@@ -24,7 +29,9 @@ def centred_rows(
     indptr = np.cumsum(counts)
     indices = make(int(indptr[-1]), rows.indices.dtype)
     centred = Compressed(indptr, indices, make(indices.size, np.float64), 0.0)
-    threads.run(lambda t: _centre(rows, columns, centres, edges[t], edges[t + 1], centred))
+    limits = np.where(limits > 0.0, limits, np.inf)
+    arguments = rows, columns, centres, limits
+    threads.run(lambda t: _centre(*arguments, edges[t], edges[t + 1], centred))
     return centred
 
 
@@ -41,7 +48,7 @@ def _count_entries(rows, columns, first, last, counts):
 
 
 @kernel
-def _centre(rows, columns, centres, first, last, centred):
+def _centre(rows, columns, centres, limits, first, last, centred):
     """Merge the entries of some rows with those that the centres add, both by column."""
     for i in range(first, last):
         place, k = np.uint64(centred.indptr[i]), 0
@@ -49,16 +56,16 @@ def _centre(rows, columns, centres, first, last, centred):
             column = np.int64(rows.indices[p])
             while k < columns.size and columns[k] < column:
                 centred.indices[place] = columns[k]
-                centred.values[place] = -centres[columns[k]]
+                centred.values[place] = clip(-centres[columns[k]], limits[columns[k]])
                 place += np.uint64(1)
                 k += 1
             value = np.float64(rows.values[p]) if rows.values.size else np.float64(rows.constant)
             centred.indices[place] = column
-            centred.values[place] = value - centres[column]
+            centred.values[place] = clip(value - centres[column], limits[column])
             place += np.uint64(1)
             k += k < columns.size and columns[k] == column
         while k < columns.size:
             centred.indices[place] = columns[k]
-            centred.values[place] = -centres[columns[k]]
+            centred.values[place] = clip(-centres[columns[k]], limits[columns[k]])
             place += np.uint64(1)
             k += 1

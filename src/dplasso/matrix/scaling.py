@@ -26,6 +26,7 @@ class Scaling(NamedTuple):
     `around`: the same for all columns of the records, if rows have their length in all columns.
     `length`: rows are also divided by it, if the columns in use hold a part of that length.
     `centres`: what is taken from the entries of each column in use before all this; empty for 0.
+    `limits`: to which what is left is clipped; 0 for none.
     """
 
     kept: NDArray[np.int64]
@@ -35,6 +36,7 @@ class Scaling(NamedTuple):
     around: NDArray[np.int8] = NO_SCALE_EXPONENTS
     length: float = 1.0
     centres: NDArray[np.float64] = NO_CENTRES
+    limits: NDArray[np.float64] = NO_CENTRES
 
 
 class Mix(NamedTuple):

@@ -133,6 +133,15 @@ class Released:
         return centred.centres[kept] if kept.size else centred.centres
 
     @property
+    def kept_limits(self) -> NDArray[np.float64]:
+        """To which the entries of centred columns are clipped; 0 for none."""
+        centres, measured, kept = self.kept_centres, self.last(Magnitudes), self.kept_columns
+        if measured is None or not centres.size:
+            return NO_CENTRES
+        bounds = measured.bounds[kept] if kept.size else measured.bounds
+        return np.where(centres != 0.0, bounds, 0.0)
+
+    @property
     def row_norm(self) -> float | None:
         """The bound on the norms of rows in these columns; None for rows of unit length."""
         measured, kept = self.last(Magnitudes), self.kept_columns
@@ -151,7 +160,7 @@ class Released:
         if norm_bound is not None:
             norm_bound *= shrinking(self.energies if from_prior else own)
         around = scale_exponents_of(self.energies) if from_prior else NO_SCALE_EXPONENTS
-        how = self.kept_exponents, around, self.length, self.kept_centres
+        how = self.kept_exponents, around, self.length, self.kept_centres, self.kept_limits
         return Scaling(self.kept_columns, constant, norm_bound, *how)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
