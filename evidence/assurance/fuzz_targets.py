@@ -202,7 +202,7 @@ def _store_seeds() -> list[bytes]:
     import tempfile
 
     from dplasso.data.blocks import BlockSource, RowBlock
-    from dplasso.data.store import write_store
+    from dplasso.data.store import write_blocks
 
     rng = np.random.default_rng(0)
     seeds = []
@@ -215,7 +215,7 @@ def _store_seeds() -> list[bytes]:
         source = BlockSource("seed", 9, lambda *_, b=block, **__: iter([b]), None)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "seed.store"
-            write_store(source, path)
+            write_blocks(source, path)
             seeds.append(
                 corrupt.packed({file.name: file.read_bytes() for file in sorted(path.iterdir())})
             )

@@ -70,7 +70,7 @@ def write_table(path: Path, n_rows: int) -> None:
 
 def convert(path: Path, target: Path, memory: float) -> dict[str, Any]:
     """Encode alone, then convert, in this process."""
-    from dplasso.data.store import write_store
+    from dplasso.data.store import write_blocks
     from dplasso.encoding.data_files import encode_files
 
     records = encode_files(path, schema())
@@ -80,7 +80,7 @@ def convert(path: Path, target: Path, memory: float) -> dict[str, Any]:
     encoding = time.process_time() - used
     peak = AnonymousPeak()
     began, used = time.perf_counter(), time.process_time()
-    store = write_store(records.source, target, memory=int(memory), origin=records.origin)
+    store = write_blocks(records.source, target, memory=int(memory), origin=records.origin)
     spent = time.perf_counter() - began
     return {
         "rows": n_rows,

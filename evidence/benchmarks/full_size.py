@@ -37,12 +37,12 @@ now = time.monotonic
 
 def generate(given: Given, tell: Tell) -> None:
     """Make the store; the body of a child process."""
-    from dplasso.data.store import write_store
+    from dplasso.data.store import write_blocks
     from evidence.twins.generate import synthetic_source
 
     tell("begun")
     source = synthetic_source(given["twin"], given["part"], given["seed"], n_jobs=usable_cores())
-    store = write_store(source, given["store"], memory=int(given["memory"]))
+    store = write_blocks(source, given["store"], memory=int(given["memory"]))
     sizes = {name: entry.n_bytes for name, entry in store.header.arrays.items()}
     tell("done", shape=list(store.shape), nnz=store.nnz, arrays=sizes)
 

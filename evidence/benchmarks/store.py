@@ -100,14 +100,14 @@ def convert(
     target: Path, entries: float, columns: float, row_length: int, memory: float, **more: Any
 ) -> dict[str, Any]:
     """Convert in this process, and return what was measured."""
-    from dplasso.data.store import write_store
+    from dplasso.data.store import write_blocks
 
     shape = int(columns), row_length
     for name, few in (("few", 1_000_000), ("store", int(entries))):
         source = records(few, *shape, binary=more["binary"])
         peak = AnonymousPeak()
         began = time.perf_counter()
-        store = write_store(source, target / name, memory=int(memory))
+        store = write_blocks(source, target / name, memory=int(memory))
         spent = time.perf_counter() - began
         anonymous = peak.stop()
     size = sum(file.stat().st_size for file in (target / "store").iterdir())

@@ -13,7 +13,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from dplasso.data.store import write_store
+from dplasso.data.store import write_blocks
 from dplasso.runtime.threads import usable_cores
 from evidence.twins.generate import synthetic_source
 
@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
     origin = {"route": "twin", "name": given.name, "scale": given.scale, "seed": given.seed}
     try:
         source = synthetic_source(given.name, given.scale, given.seed, n_jobs=given.jobs)
-        made = write_store(
+        made = write_blocks(
             source,
             given.out,
             memory=int(given.memory),

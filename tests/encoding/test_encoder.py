@@ -28,7 +28,7 @@ from dplasso import (
     load,
 )
 from dplasso.cluster import InProcessEngine
-from dplasso.data.store import write_store
+from dplasso.data.store import write_blocks
 from dplasso.encoding.data_files import encode_files, read_records
 from schemas import Bins, Categories, Date, Hashed, Number, Schema, Text
 
@@ -267,7 +267,7 @@ def test_every_fit_with_a_draft_warns_once(table, tmp_path):
     draft = PublicEncoder.suggest(table, "y")
     pq.write_table(pa.Table.from_pandas(table), tmp_path / "t.parquet")
     records = encode_files(tmp_path / "t.parquet", draft)
-    store = write_store(records.source, tmp_path / "s", origin=records.origin)
+    store = write_blocks(records.source, tmp_path / "s", origin=records.origin)
     X, y = PublicEncoder(draft).transform(table), table["y"]
     model = DPLogisticRegression(classes=[0, 1])
     read = read_records(tmp_path / "t.parquet", schema=draft)

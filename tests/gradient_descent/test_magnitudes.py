@@ -16,7 +16,7 @@ from sklearn.metrics import roc_auc_score
 
 import dplasso
 from dplasso import DPLinearRegression, DPLogisticRegression, load, save
-from dplasso.data.store import write_store
+from dplasso.data.store import write_blocks
 from dplasso.encoding.data_files import encode_files, read_records
 from dplasso.encoding.origin import Origin, with_origin
 from dplasso.encoding.parts import Number
@@ -106,6 +106,13 @@ def test_a_record_moves_counts_by_at_most_one(row, weight, coarse):
     assert square <= Fraction(unit) ** 2
     if weight >= 1.0 and any(row) and not coarse:
         assert square >= 0.999 * unit**2
+
+
+def test_differences_of_huge_numbers_are_finite():
+    """A model predicts from any finite record, also in a column that is centred without a limit."""
+    X, scaling = np.array([[1.7e308, 1.0]]), PLAIN._replace(centres=np.array([-1e308, 0.0]))
+    rows = laid_out(X)._rows(scaling._replace(limits=np.zeros(2)))
+    assert np.isfinite(rows.values).all()
 
 
 @given(st.lists(HOSTILE, min_size=2, max_size=20), st.floats(), st.sampled_from([0, 3, 21, 40]))
@@ -326,7 +333,7 @@ def test_files_without_a_schema_may_have_any_units(tmp_path, binarize):
     source, origin = encode_files([path], n_features=12, binarize=binarize)
     model = DPLogisticRegression(1.0, classes=[0, 1], random_state=0)
     rows = read_records(path, n_features=12, binarize=binarize)
-    for data in (rows, write_store(source, tmp_path / "rows.store", origin=origin)):
+    for data in (rows, write_blocks(source, tmp_path / "rows.store", origin=origin)):
         model.fit(data.X, data.y)
         released = {release.name for release in model.privacy_.releases}
         assert ("magnitudes" in released) == (not binarize)

@@ -13,7 +13,7 @@ from dplasso.cli import output
 from dplasso.cli.inputs import ReadingOptions, refuse
 from dplasso.data.formats import is_table
 from dplasso.data.source_files import expand
-from dplasso.data.store import describe, open_store, write_store
+from dplasso.data.store import describe, open_store, write_blocks
 from dplasso.data.store.files import place_of
 from dplasso.encoding.data_files import encode_files
 from dplasso.encoding.encoder import warn_of_draft
@@ -94,7 +94,7 @@ def convert(
         records = encode_files(
             data, schema, person_column=person_column, n_features=features, **reading.of_rows()
         )
-        written = write_store(
+        written = write_blocks(
             records.source, store, origin=records.origin, progress=progress, **settings
         )
         report = describe(written)

@@ -91,7 +91,7 @@ def write_store(
         people, _ = hash_people(groups, lambda row: f"groups, row {row + 1:,}")
     origin = records.origin
     rows, declared = csr_array(records.X), columns_declared(origin)
-    return store.write_store(
+    return store.write_blocks(
         matrix_source(rows, labels, people, declared=declared),
         path,
         force=force,

@@ -29,7 +29,8 @@ def centred_rows(
     indptr = np.cumsum(counts)
     indices = make(int(indptr[-1]), rows.indices.dtype)
     centred = Compressed(indptr, indices, make(indices.size, np.float64), 0.0)
-    limits = np.where(limits > 0.0, limits, np.inf)
+    # Finite, because differences of huge numbers may not be.
+    limits = np.where(limits > 0.0, limits, np.finfo(np.float64).max)
     arguments = rows, columns, centres, limits
     threads.run(lambda t: _centre(*arguments, edges[t], edges[t + 1], centred))
     return centred

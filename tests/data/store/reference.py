@@ -10,7 +10,7 @@ from dplasso.data import store as stores
 from dplasso.data.blocks import BlockSource, RowBlock
 
 # Writes a stream of blocks, as conversions do.
-write_blocks = stores.write_store
+write_blocks = stores.write_blocks
 
 
 def block_source(X, y, *, declared=True, step=7, name="records", dtypes=None, people=None):

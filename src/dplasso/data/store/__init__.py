@@ -5,4 +5,4 @@ from dplasso.data.store.opening import check_entries as check_entries
 from dplasso.data.store.opening import describe as describe
 from dplasso.data.store.opening import is_store as is_store
 from dplasso.data.store.opening import open_store as open_store
-from dplasso.data.store.writer import write_store as write_store
+from dplasso.data.store.writer import write_blocks as write_blocks

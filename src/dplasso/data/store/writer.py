@@ -267,7 +267,7 @@ class RowWriter:
             self._files[PEOPLE].append(people)
 
 
-def write_store(
+def write_blocks(
     source: BlockSource,
     path: str | os.PathLike[str],
     *,
