@@ -284,3 +284,11 @@ def test_an_encoders_schema_reads_tables_as_without_a_pipeline(tmp_path):
     rows = write_csv(tmp_path / "t.csv", "ward", WARDS["ward"])
     predicted = done("predict", tmp_path / "m.npz", rows).stdout.split()
     assert predicted == pipeline.predict(WARDS).tolist()
+
+
+def test_centred_columns_are_named(tmp_path):
+    X = np.random.default_rng(0).normal([50.0, 0.0, -20.0], size=(3_000, 3))
+    model = DPLogisticRegression(1.0, classes=[0, 1]).fit(X, X[:, 0] > 50)
+    save(model, tmp_path / "m.npz")
+    centred = int(np.count_nonzero(model.column_center_))
+    assert f"centred {centred} columns, whose weights are of" in said("show", tmp_path / "m.npz")

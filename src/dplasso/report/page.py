@@ -336,6 +336,9 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
         made["rows"] = "made by " + ", then ".join(model.row_steps.described())
     if model.origin is not None and model.origin.binarize:
         made["values"] = "every one that is not zero turned into 1"
+    if model.linear.centres is not None:
+        centred = int((model.linear.centres != 0.0).sum())
+        made["centred"] = f"{centred:,} columns, whose weights are of differences from a noisy mean"
     names = {"epsilon": "epsilon of one try"} if model.statement.find("search") else {}
     settings = [
         f"{names.get(name, name)} {_worded(name, value)}"
