@@ -28,6 +28,7 @@ from dplasso.gradient_descent.magnitudes import (
     N_MAGNITUDES,
     bounds_of,
     centres_of,
+    clear_counts,
     scale_exponents_of,
     share_of,
     sizes_of,
@@ -154,10 +155,15 @@ def counts_of(columns, deviation, seed=0):
     return counts
 
 
+def clear_of(columns, deviation, seed=0):
+    """Return what is clear of such counts."""
+    return clear_counts(counts_of(columns, deviation, seed), deviation)
+
+
 @pytest.mark.parametrize("deviation", [0.0, 1.0])
 def test_columns_are_halved_to_the_size_of_the_smallest(deviation):
     columns = [{0: 90.0}, {5: 90.0}, {-3: 90.0, -4: 90.0}, {0: 90.0}, {14: 90.0}, {-16: 3.0}, {}]
-    exponents = scale_exponents_of(sizes_of(counts_of(columns, deviation), deviation)).tolist()
+    exponents = scale_exponents_of(sizes_of(clear_of(columns, deviation))).tolist()
     if deviation:
         # What is hidden by noise counts as most do: here they are 6 powers of 2 larger.
         assert exponents == [6, 16, 0, 6, 34, 6, 6]
@@ -168,29 +174,29 @@ def test_columns_are_halved_to_the_size_of_the_smallest(deviation):
 
 def test_columns_of_about_one_size_keep_their_entries():
     columns = [{k: 90.0} for k in (0, 1, 1, 2)]
-    assert not scale_exponents_of(sizes_of(counts_of(columns, 1.0), 1.0)).any()
-    assert scale_exponents_of(sizes_of(counts_of([*columns, {4: 90.0}], 1.0), 1.0)).any()
+    assert not scale_exponents_of(sizes_of(clear_of(columns, 1.0))).any()
+    assert scale_exponents_of(sizes_of(clear_of([*columns, {4: 90.0}], 1.0))).any()
     # Few small columns say nothing of the others; few large ones become like most.
     some = [{k: 90.0} for k in (1, 1, 0)] * 3
-    assert not scale_exponents_of(sizes_of(counts_of([*some, {-9: 90.0}], 1.0), 1.0)).any()
-    large = scale_exponents_of(sizes_of(counts_of([*some, {3: 90.0}], 1.0), 1.0))
+    assert not scale_exponents_of(sizes_of(clear_of([*some, {-9: 90.0}], 1.0))).any()
+    large = scale_exponents_of(sizes_of(clear_of([*some, {3: 90.0}], 1.0)))
     assert large.tolist() == [0] * 9 + [4]
 
 
 def test_few_entries_say_nothing_even_without_noise():
     columns = [{0: 3e4}, {0: 3e4, 15: 20.0}, {0: 3e4, -16: 20.0}]
-    sizes = sizes_of(counts_of(columns, 0.0), 0.0)
+    sizes = sizes_of(clear_of(columns, 0.0))
     assert sizes[0] == sizes[1] == sizes[2]
-    assert sizes_of(counts_of([{0: 3e4, 15: 60.0}], 0.0), 0.0)[0] > sizes[0]
+    assert sizes_of(clear_of([{0: 3e4, 15: 60.0}], 0.0))[0] > sizes[0]
 
 
 def test_noise_alone_finds_no_column():
     """In 1,000 releases of 30 columns without entries: the probability of a false one is 0.02."""
     for seed in range(1_000):
-        assert (sizes_of(counts_of([{}] * 30, 1.0, seed), 1.0) == HIDDEN).all()
+        assert (sizes_of(clear_of([{}] * 30, 1.0, seed)) == HIDDEN).all()
     # Power: what all records have is found in all of them.
     shown = [{0: 30.0}, {9: 30.0}, *[{}] * 28]
-    sizes = [sizes_of(counts_of(shown, 1.0, seed), 1.0) for seed in range(100)]
+    sizes = [sizes_of(clear_of(shown, 1.0, seed)) for seed in range(100)]
     assert all(size[1] - size[0] == 18 for size in sizes)
 
 
@@ -208,14 +214,14 @@ def test_counts_are_released_where_they_can_be_read():
 def test_columns_without_zeros_have_bounds(deviation):
     """Of 900 records with 9 entries; those of 1 to 4 alone count as 0/1."""
     columns = [{3: 200.0, 2: 95.0}, {5: 300.0}, {0: 300.0}, {0: 100.0, 1: 200.0}, {3: 150.0}]
-    bounds = bounds_of(counts_of([*columns, *[{0: 300.0}] * 4], deviation), deviation, 900.0)
+    bounds = bounds_of(clear_of([*columns, *[{0: 300.0}] * 4], deviation), deviation, 900.0)
     assert bounds.tolist() == [4.0**4, 4.0**6, 0.0, 4.0**2, 0.0, *[0.0] * 4]
 
 
 def test_no_column_of_sparse_rows_has_bounds():
     """Of 900 records with 9 of 30 entries, the fullest column has a third of all."""
-    assert not bounds_of(counts_of([{2: 90.0}] * 30, 0.0), 0.0, 900.0).any()
-    assert not bounds_of(counts_of([{}] * 30, 1.0), 1.0, 900.0).any()
+    assert not bounds_of(clear_of([{2: 90.0}] * 30, 0.0), 0.0, 900.0).any()
+    assert not bounds_of(clear_of([{}] * 30, 1.0), 1.0, 900.0).any()
 
 
 def test_means_are_those_of_the_sums_unless_noise_hides_them():
@@ -232,7 +238,7 @@ def test_mean_squares_are_nearly_those_of_the_entries():
     X = rng.normal(size=(3_000, 8)) * 2.0 ** np.arange(8)
     X[rng.random(X.shape) < 0.3] = 0.0
     counts = released(X).reshape(8, -1) / UNIT
-    ratios = squares_of(counts, 0.0, 3_000.0) / (X**2).mean(axis=0)
+    ratios = squares_of(clear_counts(counts, 0.0), 3_000.0) / (X**2).mean(axis=0)
     assert ratios.min() > 0.7
     assert ratios.max() < 1.5
 

@@ -97,20 +97,16 @@ class GradientRows:
         """Return the energies of the columns of unit rows, then counts of rows by `loads`."""
         data = self._unit_rows(scaling)
         totals = np.zeros(data.n_columns + N_SIZES, dtype=np.int64)
-        columns, sizes = totals[: data.n_columns], totals[data.n_columns :]
-        count = self.threads.count
-        edges = cut(0, self.n_records, count)
+        columns, arguments = totals[: data.n_columns], (data.factor, self.targets, unit)
 
-        def some(t: int) -> NDArray[np.int64]:
-            blocks = np.arange(t, data.tiles.n_blocks, count)
-            arguments = data.scale_exponents, data.factor, self.targets, unit
-            tile_energies(data.tiles, blocks, *arguments, columns)
-            own = np.zeros_like(sizes)
-            row_sizes(data.rows, loads, self.targets, unit, edges[t], edges[t + 1], own)
-            return own
+        def some(t: int) -> None:
+            blocks = np.arange(t, data.tiles.n_blocks, self.threads.count)
+            tile_energies(data.tiles, blocks, data.scale_exponents, *arguments, columns)
 
-        for own in self.threads.run(some):
-            sizes += own
+        self.threads.run(some)
+        totals[data.n_columns :] = self._summed(
+            N_SIZES, lambda *own: row_sizes(data.rows, loads, self.targets, unit, *own)
+        )
         return totals
 
     def magnitudes(self, scaling: Scaling, unit: float) -> NDArray[np.int64]:

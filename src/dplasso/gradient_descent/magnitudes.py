@@ -58,12 +58,22 @@ def share_of(n_records: float, n_columns: int, deviation: float) -> float | None
     return share if share <= _MOST_SHARE else None
 
 
-def sizes_of(counts: NDArray[np.float64], deviation: float) -> NDArray[np.int8]:
-    """Return the size of each column's entries as a power of 2, by noisy counts, shape (D, 32)."""
-    clear = _clear(counts, deviation)
+def clear_counts(counts: NDArray[np.float64], deviation: float) -> NDArray[np.float64]:
+    """Return noisy counts of magnitudes, shape (D, 32), with 0 for those that may be noise."""
+    rare = _RARE * np.maximum(counts, 0.0).sum(axis=1, keepdims=True)
+    least = np.maximum(deviation, rare)
+    # The entries of most columns have a few neighbouring magnitudes.
+    pairs = counts[:, 1:] + counts[:, :-1] > _DEVIATIONS * math.sqrt(2.0) * least
+    own = counts > _NOT_NOISE * least
+    own &= np.pad(pairs, ((0, 0), (0, 1))) | np.pad(pairs, ((0, 0), (1, 0)))
+    return np.where(own, counts, 0.0)
+
+
+def sizes_of(clear: NDArray[np.float64]) -> NDArray[np.int8]:
+    """Return the size of each column's entries as a power of 2, by its clear counts."""
     totals = clear.sum(axis=1)
     found = totals > 0.0
-    sizes = np.full(len(counts), float(HIDDEN))
+    sizes = np.full(len(clear), float(HIDDEN))
     sizes[found] = np.rint(np.log2((clear[found] @ _SQUARES) / totals[found]) / 2.0)
     return sizes.astype(np.int8)
 
@@ -84,10 +94,9 @@ def scale_exponents_of(sizes: NDArray[np.int8]) -> NDArray[np.int8]:
 
 
 def bounds_of(
-    counts: NDArray[np.float64], deviation: float, n_records: float
+    clear: NDArray[np.float64], deviation: float, n_records: float
 ) -> NDArray[np.float64]:
     """Return bounds on the entries of columns without zeros, 0 for the others, shape (D,)."""
-    clear = _clear(counts, deviation)
     totals = clear.sum(axis=1)
     # Of records with n entries, a full column has N / sqrt(n), and all together N sqrt(n).
     full = totals > _AS_FULL * totals.max() - _WITHIN * deviation
@@ -98,24 +107,10 @@ def bounds_of(
     return np.where(full, 4.0 ** (largest + (LARGEST_MAGNITUDE + 2.0 - N_MAGNITUDES)), 0.0)
 
 
-def squares_of(
-    counts: NDArray[np.float64], deviation: float, n_records: float
-) -> NDArray[np.float64]:
+def squares_of(clear: NDArray[np.float64], n_records: float) -> NDArray[np.float64]:
     """Return the mean squared entries of the columns over all records, shape (D,)."""
-    clear = _clear(counts, deviation)
     squares: NDArray[np.float64] = clear @ _SQUARES * (clear.sum() / n_records**2)
     return squares
-
-
-def _clear(counts: NDArray[np.float64], deviation: float) -> NDArray[np.float64]:
-    """Return the counts of magnitudes that columns have, 0 for those that may be noise."""
-    rare = _RARE * np.maximum(counts, 0.0).sum(axis=1, keepdims=True)
-    least = np.maximum(deviation, rare)
-    # The entries of most columns have a few neighbouring magnitudes.
-    pairs = counts[:, 1:] + counts[:, :-1] > _DEVIATIONS * math.sqrt(2.0) * least
-    own = counts > _NOT_NOISE * least
-    own &= np.pad(pairs, ((0, 0), (0, 1))) | np.pad(pairs, ((0, 0), (1, 0)))
-    return np.where(own, counts, 0.0)
 
 
 def centres_of(

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent import magnitudes as by_magnitude
 from dplasso.gradient_descent.energies import (
     CURVATURE_SHARE,
     NO_LOADS,
@@ -34,20 +33,20 @@ from dplasso.phases.course import (
     course_phase,
     length_share,
     noise_of_share,
+    release_features,
     sensitivity,
     start,
     starting_model,
 )
 from dplasso.phases.mix import mix, mix_share
 from dplasso.phases.pairs import Blocks, pairs
-from dplasso.phases.phase import NOTHING, Fit, Phase, Snapshot, Steps, deviation_of, unit_of
+from dplasso.phases.phase import NOTHING, Fit, Phase, Snapshot, Steps, deviation_of
+from dplasso.phases.raw_columns import raw_column_phases, raw_columns_share
 from dplasso.phases.released import Released
 from dplasso.phases.releases import (
-    Centred,
     Curvature,
     Descended,
     Kept,
-    Magnitudes,
     Mixed,
     Release,
     RowLength,
@@ -76,11 +75,7 @@ def gradient_phases(
     `measures`: whether columns may have units and centres of their own.
     """
     phases = [mix(descent)] if mixes else []
-    measures = measures and descent.n_columns <= by_magnitude.MOST_COLUMNS
-    phases += [magnitudes(descent)] if measures else []
-    if measures and descent.fit_intercept:
-        # Twice, because the bounds on centred entries are smaller.
-        phases += [centres(descent), magnitudes(descent)] * 2
+    phases += raw_column_phases(descent) if measures else []
     phases += [scales(descent)]
     phases += [start(descent)] if descent.from_prior else []
     for stage, (n_steps, n_columns) in enumerate(most):
@@ -131,8 +126,7 @@ def gradients(descent: Descent, stage: int, most_steps: int, most_columns: int) 
         of_features = length_share(course, descent)
         if released.last(Scaled) is not None:
             of_features += SCALES_SHARE + CURVATURE_SHARE
-        n_raw = len([*released.every(Magnitudes), *released.every(Centred)])
-        of_features += n_raw * (_raw_share(descent, course, budget) or 0.0)
+        of_features += raw_columns_share(descent, course, released, budget)
         left = 1.0 - course.calibration - course.start - budget.share_of_features(of_features)
         left -= course.pairs
         if released.last(Mixed) is not None:
@@ -286,15 +280,6 @@ class _Gradients:
         )
 
 
-def _released(
-    fit: Fit, course: Course, mu: float, sums: Callable[[float], NDArray[np.int64]]
-) -> tuple[NDArray[np.int64], float]:
-    """Release ``sums(unit)`` of features; return them and their unit, a record's L2 bound."""
-    moved = fit.budget.moved_by_features(1.0)
-    unit = unit_of(1.0, moved, mu, course.n_records)
-    return fit.release(sums(unit), moved, mu, unit), unit
-
-
 def _energies(
     descent: Descent,
     fit: Fit,
@@ -307,87 +292,8 @@ def _energies(
     """Release a statistic of the energies; return it and its unit, a record's L2 bound."""
     rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
     whole = scaling._replace(length=1.0)
-    return _released(fit, course, mu, lambda unit: statistic(rows.energies(whole, unit, loads)))
-
-
-def _raw_share(descent: Descent, course: Course, budget: Budget) -> float | None:
-    """Return the share of each release on columns as they are; None for too few records."""
-    whole = noise_of_share(course, budget, 1.0)
-    return by_magnitude.share_of(course.n_records, descent.n_columns, whole)
-
-
-def magnitudes(descent: Descent) -> Phase:
-    """Count the magnitudes of each column's entries, where there are records enough.
-
-    They are counted once more whenever columns were centred.
-    """
-
-    def part(course: Course, released: Released, budget: Budget) -> float | None:
-        share = _raw_share(descent, course, budget)
-        known = released.last(Magnitudes) is not None
-        known &= not isinstance(released.entries[-1].release, Centred)
-        if known or released.drawn_columns is not None or share is None:
-            return None
-        return budget.share_of_features(share)
-
-    def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
-        rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
-        totals, unit = _released(fit, course, mu, lambda unit: rows.magnitudes(scaling, unit))
-        deviation = deviation_of(fit.budget.moved_by_features(1.0), mu)
-        counts = totals.reshape(-1, by_magnitude.N_MAGNITUDES) / unit
-        sizes = by_magnitude.sizes_of(counts, deviation)
-        before, centred = released.last(Magnitudes), released.last(Centred)
-        if before is not None and centred is not None:
-            # Other columns have the entries that they had.
-            same = (sizes == by_magnitude.HIDDEN) & (centred.centres == 0.0)
-            sizes[same] = before.sizes[same]
-        bounds = by_magnitude.bounds_of(counts, deviation, course.n_records)
-        squares = np.zeros(0)
-        if descent.keeps_lengths and (bounds.any() or centred is not None):
-            squares = by_magnitude.squares_of(counts, deviation, course.n_records)
-        return Magnitudes(sizes, bounds, squares)
-
-    return course_phase(
-        descent,
-        "magnitudes",
-        float(descent.n_columns * by_magnitude.N_MAGNITUDES),
-        part,
-        make,
-        words="up to three noisy counts of the magnitudes of every column's entries",
-        numbers=sensitivity,
-    )
-
-
-def centres(descent: Descent) -> Phase:
-    """Release the means of columns without zeros."""
-
-    def part(course: Course, released: Released, budget: Budget) -> float | None:
-        measured, share = released.entries[-1].release, _raw_share(descent, course, budget)
-        if not isinstance(measured, Magnitudes) or share is None or not measured.bounds.any():
-            return None
-        return budget.share_of_features(share)
-
-    def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
-        rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
-        measured = released.last(Magnitudes)
-        assert measured is not None, "columns without zeros are found by magnitude"
-        bounds, sizes = measured.bounds, measured.sizes
-        totals, unit = _released(
-            fit, course, mu, lambda unit: rows.column_sums(scaling, bounds, unit)
-        )
-        deviation = deviation_of(fit.budget.moved_by_features(1.0), mu)
-        sums, n_records = totals / unit, course.n_records
-        means = by_magnitude.centres_of(sums, bounds, sizes, deviation, n_records)
-        return Centred(means + scaling.centres if scaling.centres.size else means)
-
-    return course_phase(
-        descent,
-        "centres",
-        float(descent.n_columns),
-        part,
-        make,
-        words="up to two noisy sums of the entries of every column without zeros",
-        numbers=sensitivity,
+    return release_features(
+        fit, course, mu, lambda unit: statistic(rows.energies(whole, unit, loads))
     )
 
 

@@ -88,6 +88,11 @@ class Released:
         cut = self.last(Kept)
         return NO_COLUMNS if cut is None else cut.columns
 
+    def _kept(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the values of these columns, from those of all."""
+        kept = self.kept_columns
+        return values[kept] if kept.size else values
+
     @property
     def mix(self) -> Mix | None:
         """How gradients of all columns use public rows; None where they do not."""
@@ -111,44 +116,43 @@ class Released:
     @property
     def kept_energies(self) -> NDArray[np.float32]:
         """Energies of the columns that the last cut left; none where columns are not scaled."""
-        energies, kept = self.energies, self.kept_columns
-        return energies[kept] if energies.size and kept.size else energies
+        energies = self.energies
+        return self._kept(energies) if energies.size else energies
 
     @property
     def kept_exponents(self) -> NDArray[np.int8]:
         """How often the entries of these columns are halved; none where columns are not scaled."""
-        measured, kept = self.last(Magnitudes), self.kept_columns
+        measured = self.last(Magnitudes)
         own = scale_exponents_of(self.kept_energies)
         if measured is None or not measured.exponents.any():
             return own
-        units = measured.exponents[kept] if kept.size else measured.exponents
+        units: NDArray[np.int8] = self._kept(measured.exponents)
         return np.minimum(units + own if own.size else units, MOST_SCALE_EXPONENT).astype(np.int8)
 
     @property
     def kept_centres(self) -> NDArray[np.float64]:
         """What is taken from the entries of these columns; none where none is centred."""
-        centred, kept = self.last(Centred), self.kept_columns
+        centred = self.last(Centred)
         if centred is None or not centred.centres.any():
             return NO_CENTRES
-        return centred.centres[kept] if kept.size else centred.centres
+        return self._kept(centred.centres)
 
     @property
     def kept_limits(self) -> NDArray[np.float64]:
         """To which the entries of centred columns are clipped; 0 for none."""
-        centres, measured, kept = self.kept_centres, self.last(Magnitudes), self.kept_columns
+        centres, measured = self.kept_centres, self.last(Magnitudes)
         if measured is None or not centres.size:
             return NO_CENTRES
-        bounds = measured.bounds[kept] if kept.size else measured.bounds
-        return np.where(centres != 0.0, bounds, 0.0)
+        return np.where(centres != 0.0, self._kept(measured.bounds), 0.0)
 
     @property
     def row_norm(self) -> float | None:
         """The bound on the norms of rows in these columns; None for rows of unit length."""
-        measured, kept = self.last(Magnitudes), self.kept_columns
+        measured = self.last(Magnitudes)
         if measured is None or not measured.squares.any():
             return None
         squares = measured.squares * SCALES[measured.exponents] ** 2
-        return ROW_NORM * math.sqrt(float((squares[kept] if kept.size else squares).sum()))
+        return ROW_NORM * math.sqrt(float(self._kept(squares).sum()))
 
     def scaling(self, constant: float, norm_bound: float | None, *, from_prior: bool) -> Scaling:
         """Return how rows are scaled to the length 1, or by a bound on their norms.

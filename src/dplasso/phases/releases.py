@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -140,7 +141,7 @@ class Magnitudes(Release):
     bounds: NDArray[np.float64]
     squares: NDArray[np.float64]
 
-    @property
+    @cached_property
     def exponents(self) -> NDArray[np.int8]:
         """How often the entries of each column are halved, so that all have about one size."""
         return by_magnitude.scale_exponents_of(self.sizes)
