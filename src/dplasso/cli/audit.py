@@ -38,7 +38,7 @@ def audit(
 ) -> output.Result:
     """Try to refute the privacy claim by attacking the implementation.
 
-    Exit code 3 if the claim is refuted, 0 if not.
+    The exit code is 3 if an audit refutes the claim, and 0 if none does.
 
     Model
     -----
@@ -48,12 +48,12 @@ def audit(
     Audit
     -----
     method : NAME
-        frank-wolfe: canaries in whole fits and in a step, and repeated releases. lasso, logistic: a
-        canary in whole fits of that method that release noisy gradients.
+        frank-wolfe: canaries in whole fits and in one step, and repeated releases. A canary is a
+        record made to be noticed. lasso, logistic: a canary in whole fits by noisy gradients.
     runs : N
         Fits on each of the canary's two data sets.
     false_alarm : A
-        Probability of calling a true claim violated, all audits together.
+        Probability that all audits together call a true claim violated.
 
     Examples
     --------

@@ -51,8 +51,8 @@ class FitOptions:
     Data
     ----
     test : DATA
-        Labelled rows to score the model on, for the curator: a file or a quoted pattern; may be
-        given again for more.
+        Labelled rows to score the model on, for the curator only: a file or a quoted pattern. You
+        can repeat the option.
 
     Output
     ------
@@ -100,7 +100,7 @@ class _Fitted:
 
 
 def fit(asked: FitOptions, explain: bool = False) -> output.Result:
-    """Train a private model on labelled sparse rows.
+    """Train a private model on labelled rows: sparse files, tables or stores.
 
     Most needed
     -----------
@@ -161,7 +161,9 @@ def _checked(asked: FitOptions) -> tuple[PrivateLinearModel, Schema | None, list
             "--person-column needs --rows-per-person M: how many rows of one person may enter"
         )
     if wanted.ledger is not None and model is None:
-        raise typer.BadParameter("--ledger needs --model OUT: what is paid for has to be written")
+        raise typer.BadParameter(
+            "--ledger needs --model OUT: the ledger pays for a model, so write it"
+        )
     resume = asked.interruptions.resume
     if resume:
         refuse_finished(asked.interruptions.checkpoint, model)

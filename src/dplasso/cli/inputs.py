@@ -59,17 +59,17 @@ class ReadingOptions:
     Data
     ----
     binarize
-        Turn every non-zero value into 1. Noise grows with the largest value that a row may have, so
-        ones do far better than tf-idf.
+        Turn every non-zero value into 1. Do this for --method lasso or frank-wolfe on texts: their
+        noise grows with the largest value that a row may have.
     zero_based
         svmlight columns count from 0 (default: from 1).
     labels : FILE
         A .npy file with the labels of a .npz that holds none.
     schema : FILE
-        Tables: what their columns are, declared in a JSON file (dplasso schema draft). A model
+        Tables: a JSON file that declares how to encode the columns (dplasso schema draft). A model
         knows the schema it was trained with.
     label_column : NAME
-        Tables: where the label is. Default: as the schema says, else label.
+        Tables: the column with the label. Default: that of the schema, or else label.
     """
 
     binarize: bool = False

@@ -30,7 +30,7 @@ class Planned:
     Options
     -------
     delta : D
-        Its delta. Default: 1e-6, or that of the budget where this is smaller.
+        Delta of the fit. Default: 1e-6, or the delta of the budget if that is smaller.
     """
 
     method: str = "logistic"

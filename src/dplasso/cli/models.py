@@ -90,8 +90,8 @@ def predict(
     dplasso predict model.npz new.csv
     dplasso predict model.npz new.store
 
-    A model knows how its rows were encoded and made binary, so DATA is given raw. Tables and .npz
-    files need no labels. In svmlight text, the first number of a line is read but not used.
+    Pass raw DATA: the model encodes rows as those it was trained on. Tables and .npz files need no
+    labels. In svmlight text, the first number of a line is not used.
     """
     if out is not None:
         inputs = [*applied.files, applied.model, applied.reading.labels]
@@ -208,7 +208,7 @@ def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> 
     dplasso evaluate model.npz test.npz --labels labels.npy --json
 
     Without --epsilon, scores are computed without noise: they are for the curator, not for release.
-    A model knows how its rows were encoded and made binary, so DATA is given raw.
+    Pass raw DATA: the model encodes rows as those it was trained on.
     """
     private = scoring.epsilon is not None
     for name in () if private else ("metric", "against", "ledger", "dataset", "purpose"):

@@ -185,14 +185,15 @@ jobs : N >= 1
 Model
 -----
 method : logistic|linear|lasso|frank-wolfe
-    logistic, or linear for a regression (default): a weight for every column, each with a standard
-    error, by noisy gradient descent; more accurate on most data. lasso: few weights, for columns
-    too many to hold a weight each. frank-wolfe: the steps of the paper on an L1 ball.
+    logistic (default), or linear for a regression: a weight for every column, each with a standard
+    error, by noisy gradient descent; the most accurate on most data. lasso: few weights.
+    frank-wolfe: the steps of the paper on an L1 ball.
 n_iter : T
     frank-wolfe: steps, and the most weights that the model can have.
 prior : FILE
-    Start from a model that is public: one written by fit, or a .csv with the columns name and
-    weight (perhaps class; a row (intercept)). The people behind it are not protected by this fit.
+    Start from a public model: one written by fit, or a .csv with the columns name and weight (and
+    class, if there are several; a row named (intercept) is optional). This fit does not protect
+    the people behind it.
 
 Privacy
 -------
@@ -206,21 +207,21 @@ epsilon : E
 explain
     Print the whole privacy statement instead of two lines of it.
 ledger : LEDGER
-    Charge this ledger before the work begins (see dplasso ledger).
+    Charge the cost to this ledger before the work begins (see dplasso ledger).
 neighbors : add-remove|replace-one|label
-    Which data sets are neighbours: one record added or removed, one replaced by another, or one
-    label replaced: features are public then.
+    What the guarantee hides: one record added or removed, one record replaced by another, or one
+    label replaced (all features are public then).
 person_column : NAME
     Tables: the column that says which person a row belongs to. At most --rows-per-person rows of
     each person enter a fit.
 purpose : TEXT
-    What the model is for, for the ledger alone.
+    Why this is released. Only the ledger keeps it.
 random_state : N >= 0
-    Make the run repeatable, for experiments: a seeded run is not private.
+    Make the run repeatable, for experiments. A seeded run is not private.
 rows_per_person : M >= 1
-    Rows of one person, at most: the guarantee then covers a person.
+    Largest number of rows of one person. The guarantee then covers a person.
 target_bounds : LOW,HIGH
-    For a regression: the public interval of the targets; targets outside it are clipped.
+    For a regression: the public interval of the targets. Targets outside it are clipped.
 
 Output
 ------

@@ -43,13 +43,14 @@ def budget(
     Model
     -----
     rows : N >= 1
-        Number of rows, about; with --columns, also say what can be found.
+        Approximate number of rows; with --columns, the command also says what can be found.
     features, columns : D >= 1
         Number of columns.
     n_classes : K >= 2
         Number of classes.
     row_entries : R
-        logistic, linear: entries of a row, about.
+        logistic, linear: approximate number of non-zero entries in a row. The longer rows are, the
+        stronger a column must be to be found.
 
     Examples
     --------
@@ -106,7 +107,9 @@ def _print_findable(
     }
     output.listing(columns, findable, strong={asked: "bold"})
     reached = (
-        "is drawn before noise" if method == "lasso" else "gets a weight beyond 3 standard errors"
+        "is selected before noise alone would select another one"
+        if method == "lasso"
+        else "gets a weight beyond 3 standard errors"
     )
     sides = _SIDES[statement.n_classes > 0]
     output.text(f"A column that occurs in so many more rows {sides} {reached}.")

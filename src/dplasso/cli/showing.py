@@ -127,7 +127,8 @@ def report(
     ledger : LEDGER
         Look up the entry that paid for the model here.
     score : SCORE.json
-        A private score of this model, as evaluate --epsilon --json printed it; may be given again.
+        A private score of this model, as printed by evaluate --epsilon --json. You can repeat the
+        option.
 
     Examples
     --------

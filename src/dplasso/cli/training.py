@@ -52,22 +52,23 @@ class EstimatorOptions:
     no_intercept
         Leave the intercept out.
     infer_share : S
-        What part of the budget goes to the intervals of --infer. Default: half of it.
+        Part of the budget for the intervals of --infer. Default: half of it.
     public_data : DATA
-        Rows that are public, in the form of DATA, to train a start from; may be given again. They
-        are not protected by this fit.
+        Public labelled rows in the format of DATA, to train the model that the fit starts from. You
+        can repeat the option. The fit does not protect these rows.
     public_rows : DATA
-        Rows that are public, in the form of DATA, of which no label is read; may be given again.
-        They say which columns go together, or predict the columns that --infer names. They are not
-        protected by this fit.
+        Public rows in the format of DATA, whose labels are not read. They show which columns go
+        together, or predict the columns that --infer names. You can repeat the option. The fit does
+        not protect these rows.
 
     Privacy
     -------
     classes : NEG,POS[,...]
-        The classes, if they are publicly known. Default: those in the file, which the statement
-        then says.
+        The class labels, if they are publicly known. Default: the labels in the file, which the
+        guarantee does not protect.
     features : D >= 1
-        Number of columns, if it is publicly known. Default: taken from the file.
+        Number of columns, if it is publicly known. Default: that of the file, which the guarantee
+        does not protect.
     """
 
     epsilon: float
