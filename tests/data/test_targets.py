@@ -63,7 +63,9 @@ def test_a_longer_label_elsewhere_leaves_no_trace(declared):
 def test_the_row_of_an_undeclared_label_is_named(y, declared, row):
     with pytest.raises(DataError, match="a label that is not one of the declared classes") as error:
         fitted(np.array(y), declared)
-    assert str(error.value).endswith(f"row {row} of those that enter")
+    assert str(error.value).endswith(
+        f"in row {row} of the rows used; correct it, or declare it as a class too"
+    )
     assert f"{declared[0]!r} and {declared[1]!r}" in str(error.value)
 
 

@@ -315,7 +315,5 @@ def test_a_draft_says_how_thousands_are_read():
 
 def test_labels_in_other_capitals_are_told_of():
     model = DPLogisticRegression(1.0, classes=["no", "yes"])
-    with pytest.raises(
-        DataError, match="row 2 of those that enter; it differs from a class only in"
-    ):
+    with pytest.raises(DataError, match="row 2 of the rows used; it differs from a class only in"):
         model.fit([[1.0], [0.0]], ["no", "Yes"])

@@ -67,8 +67,8 @@ def label_matrix(y: NDArray[Any], n_labels: int) -> NDArray[np.float64]:
     strange = ~np.isin(y, (0, 1)).all(axis=1)
     if strange.any():
         raise DataError(
-            "`y` has a column for each label and must hold 0 and 1 only: row "
-            f"{int(np.argmax(strange)) + 1:,} of those that enter does not"
+            "`y` has a column for each label and must hold 0 and 1 only; row "
+            f"{int(np.argmax(strange)) + 1:,} of the rows used does not"
         )
     return np.ascontiguousarray(y, dtype=np.float64)
 
@@ -86,10 +86,10 @@ def refuse_strange(
         few = f" {', '.join(names[:-1])} and {names[-1]}" if len(names) <= 30 else ""
         at, ours = int(np.argmax(strange)), [str(label).strip().lower() for label in classes]
         like = y is not None and str(np.ravel(y)[at]).strip().lower() in ours
-        cure = "; it differs from a class only in type, blanks or capitals" if like else ""
+        cure = "it differs from a class only in type, blanks or capitals"
         raise DataError(
-            f"`y` holds a label that is not one of {whose}{few}: row {at + 1:,} of those that "
-            f"enter{cure}"
+            f"`y` holds a label that is not one of {whose}{few}, in row {at + 1:,} of the rows "
+            f"used; {cure if like else 'correct it, or declare it as a class too'}"
         )
 
 

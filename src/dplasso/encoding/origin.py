@@ -105,7 +105,10 @@ def check_same_origin(model: Origin | None, data: Origin | None, name: str = "X"
     if ours is None and theirs is not None:
         fault = "was encoded by a schema, but the model was trained on numbered columns"
     elif ours is not None and theirs is None:
-        fault = "has numbered columns, but the model was trained on a table encoded by its schema"
+        fault = (
+            "has numbered columns, but the model was trained on a table encoded by its schema; "
+            "pass a table with the columns of the schema"
+        )
     elif ours is not None and theirs is not None and not ours.same_columns(theirs):
         pairs = zip(ours.parts, theirs.parts, strict=False)
         at = next((k for k, (own, other) in enumerate(pairs, 1) if own != other), None)

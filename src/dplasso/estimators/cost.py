@@ -121,9 +121,9 @@ def privacy_cost(
         `DPLogisticRegression`, `DPLinearRegression`, `DPLassoClassifier` or `DPLasso`, or
         `DPFrankWolfeClassifier`.
     n_classes : int, default=2
-        Number of classes; no part of the cost.
+        Number of classes; it does not change the cost.
     target_bounds : tuple of float, default=None
-        Interval of a regression's targets; no part of the cost.
+        Interval of a regression's targets; it does not change the cost.
     n_features : int, default=None
         Number of columns D; None for 2^24.
     **settings
@@ -182,7 +182,8 @@ def weakest_association(
     n_records, n_features : int
         Public numbers of records N and columns D.
     row_entries : float, default=1
-        Approximate number of entries in a row. Less can be found in long rows.
+        Approximate number of non-zero entries in a row. In long rows, a column must be stronger to
+        be found.
     method, n_classes, target_bounds, **settings
         As in `privacy_cost`; not "frank-wolfe".
 

@@ -66,7 +66,7 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         What the guarantee hides: one record added or removed, one replaced (twice the noise), or
         one label of public features (docs/label-privacy.md).
     rows_per_person : int, default=1
-        Most rows of one person, who is protected as a whole. The noise is proportional to it.
+        Largest number of rows of one person, who is protected as a whole. The noise grows with it.
     n_records : int, default=None
         Number of rows, if it is public. None counts them privately, with the balance of the
         classes, for 1 % of the budget.

@@ -44,7 +44,7 @@ class DPLinearRegression(PrivateRegressor):
         What the guarantee hides: one record added or removed, one replaced (twice the noise), or
         one label of public features (docs/label-privacy.md).
     rows_per_person : int, default=1
-        Most rows of one person, who is protected as a whole. The noise is proportional to it.
+        Largest number of rows of one person, who is protected as a whole. The noise grows with it.
     prior : model, mapping, array or path, default=None
         A public linear model that the fit corrects (docs/prior.md): fitted, by column name, as an
         array of D or K x D weights, or in a file. The fit does not protect the people behind it.
@@ -167,7 +167,7 @@ class DPLasso(PrivateRegressor):
         What the guarantee hides: one record added or removed, one replaced (twice the noise), or
         one label of public features (docs/label-privacy.md).
     rows_per_person : int, default=1
-        Most rows of one person, who is protected as a whole. The noise is proportional to it.
+        Largest number of rows of one person, who is protected as a whole. The noise grows with it.
     prior : model, mapping, array or path, default=None
         A public linear model that the fit corrects (docs/prior.md): fitted, by column name, as an
         array of D or K x D weights, or in a file. The fit does not protect the people behind it.

@@ -95,7 +95,7 @@ def read_archive(
 
 def _read_members(file: Any, size: int, kind: ArchiveKind) -> dict[str, bytes]:
     if not zipfile.is_zipfile(file):
-        raise kind.error(f"is not a dplasso {kind.noun} file, or is cut short.")
+        raise kind.error(f"is not a dplasso {kind.noun} file, or is incomplete; pass another file.")
     with zipfile.ZipFile(file) as archive:
         entries = {entry.filename: entry for entry in archive.infolist()}
         if "header.npy" not in entries:

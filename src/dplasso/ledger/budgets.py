@@ -53,7 +53,7 @@ def create_ledger(
     name = None if dataset is None else check_name(dataset)
     budget = new_budget(name, epsilon, delta, neighbors, rows_per_person)
     target = Path(path)
-    exists = LedgerError(f"{target} exists already; a ledger is never overwritten")
+    exists = LedgerError(f"{target} exists already and is not overwritten; choose another name")
     if os.path.lexists(target):
         raise exists
     image = new_image(lambda db: insert_dataset(db, budget))

@@ -221,7 +221,7 @@ def _checked(image: bytes, shown: str) -> bytes:
     """Return what is a ledger of a known version; refuse all else before SQLite sees it."""
     number = int.from_bytes(image[_APPLICATION], "big")
     if image[: len(_MAGIC)] != _MAGIC or number != APPLICATION_ID:
-        raise LedgerError(f"{shown} is not a dplasso ledger")
+        raise LedgerError(f"{shown} is not a dplasso ledger; create one with dplasso ledger init")
     version = int.from_bytes(image[_VERSION], "big")
     if version > SCHEMA_VERSION:
         raise LedgerError(

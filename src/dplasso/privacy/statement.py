@@ -15,8 +15,8 @@ PRIVATE_MECHANISMS = ("exponential", "gaussian", "exponential and gaussian")
 # Rows of one person for whom the statement gives an epsilon too.
 _ROWS = (2, 5, 10)
 _SEED_REASON = (
-    "a seed was given: whoever knows or guesses it can repeat the random draws and take the "
-    "noise away"
+    "a seed was given, and whoever knows or guesses it can repeat the random draws and remove the "
+    "noise"
 )
 
 

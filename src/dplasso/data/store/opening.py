@@ -188,7 +188,7 @@ def open_store(
     verify: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Store:
-    """Open a store that `write_blocks` wrote; several processes may open it at the same time.
+    """Open a store of `write_store` or ``dplasso convert``; many processes may share it.
 
     Parameters
     ----------
