@@ -48,8 +48,8 @@ def test_a_fraction_of_the_noise_is_refuted(monkeypatch):
         return replace(made, noise_scale=made.noise_scale / 20)
 
     monkeypatch.setattr(descend, "schedule_for", weak)
-    claim, fit = weights_target(epsilon=1.0, delta=1e-6, neighbors="add-remove")
-    (finding,) = audit_weights(claim, fit, 300, ALARM).findings
+    target = weights_target(epsilon=1.0, delta=1e-6, neighbors="add-remove")
+    (finding,) = audit_weights(target, 300, ALARM).findings
     assert finding.violated
     assert 1.0 < finding.audited < math.inf
 
@@ -60,7 +60,7 @@ def test_a_lasso_that_chooses_its_settings(monkeypatch, part):
 
     So few fits see only gross errors; the exact tests of the shares see the others.
     """
-    claim, fit = weights_target(epsilon=1.0, delta=1e-6, neighbors="add-remove", method="lasso")
+    target = weights_target(epsilon=1.0, delta=1e-6, neighbors="add-remove", method="lasso")
     if part == "counts":
         # The counts are released as they are: an attacker reads them, not the weight.
         estimator = DPLassoClassifier(fit_intercept=False, classes=(0, 1))
@@ -73,4 +73,4 @@ def test_a_lasso_that_chooses_its_settings(monkeypatch, part):
         monkeypatch.setattr(Budget, "mu_of", lambda self, share: times * honest(self, share))
     # Of gross errors 130 fits are enough: an event comes always on one side, never on the other.
     runs = 130 if part else 200
-    assert audit_weights(claim, fit, runs, ALARM).violated == bool(part)
+    assert audit_weights(target, runs, ALARM).violated == bool(part)

@@ -20,7 +20,6 @@ from dplasso.audit.suite import (
     AuditSettings as AuditSettings,
     Plan as Plan,
     audit_weights as audit_weights,
-    builder as builder,
     estimator_target as estimator_target,
     run_audits as run_audits,
     weights_target as weights_target,

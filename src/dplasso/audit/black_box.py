@@ -26,7 +26,6 @@ from dplasso.audit.claims import (
     finding,
     make_data,
     range_lower_bound,
-    repeat_probability,
 )
 
 Progress = Callable[[int, int], None]
@@ -260,7 +259,8 @@ def audit_repeats(
     independent, and two releases are the same with probability at most 64^-T.
     """
     steps = target.claim.n_iter
-    chance = repeat_probability(runs, steps * math.log(_BLANK_COLUMNS))
+    pairs = runs * (runs - 1) / 2
+    chance = min(1.0, pairs * float(_BLANK_COLUMNS) ** -steps)
     if chance > false_alarm:
         raise ValueError(f"{steps} steps are too few to tell {runs} releases apart; take more.")
     blank = make_data(np.zeros((2, _BLANK_COLUMNS)), np.array([0, 1]))

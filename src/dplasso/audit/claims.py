@@ -196,7 +196,7 @@ class Report:
         """Return the verdict in words, one paragraph."""
         claim = self.claim
         promise = f"epsilon = {claim.epsilon:g}, delta = {claim.delta:g}, {claim.neighbors}"
-        evidence = f"audited epsilon {_number(self.audited_epsilon)}"
+        evidence = f"audited epsilon {self.audited_epsilon:.4g}".replace("inf", "infinite")
         if self.audited_epsilon == 0 and any(f.about == "fit" for f in self.findings):
             evidence = "the attacks on whole fits found nothing"
         sure = f"confidence {100 * (1 - self.false_alarm):.6g} %"
@@ -212,20 +212,11 @@ class Report:
         )
 
 
-def _number(value: float) -> str:
-    return "infinite" if math.isinf(value) else f"{value:.4g}"
-
-
 def binomial_lower(hits: int, trials: int, alpha: float) -> float:
     """Return the one-sided Clopper-Pearson lower bound of a probability; 0 without hits."""
     if hits == 0:
         return 0.0
     return float(beta.ppf(alpha, hits, trials - hits + 1))
-
-
-def binomial_upper(hits: int, trials: int, alpha: float) -> float:
-    """Return the one-sided Clopper-Pearson upper bound of a probability; 1 without misses."""
-    return 1.0 - binomial_lower(trials - hits, trials, alpha)
 
 
 def epsilon_lower_bound(
@@ -236,7 +227,7 @@ def epsilon_lower_bound(
     The event was chosen without these trials. Half of `alpha` goes to either rate.
     """
     above = binomial_lower(hits[0], trials[0], alpha / 2) - delta
-    unlikely = binomial_upper(hits[1], trials[1], alpha / 2)
+    unlikely = 1.0 - binomial_lower(trials[1] - hits[1], trials[1], alpha / 2)
     if above <= unlikely:
         return 0.0
     return math.inf if unlikely == 0 else math.log(above / unlikely)
@@ -273,13 +264,3 @@ def largest_refuted(refuted: Callable[[float], bool]) -> float:
         return 0.0
     end, _ = bracket(lambda value: value < LARGEST_EPSILON and refuted(value), 1.0, _WIDTH)
     return end
-
-
-def repeat_probability(draws: int, outcomes_log: float) -> float:
-    """Bound the probability that two of several independent releases are the same.
-
-    `outcomes_log`: minus the logarithm of the likeliest release's probability.
-    """
-    if draws < 2:
-        return 0.0
-    return math.exp(min(0.0, math.log(draws * (draws - 1) / 2) - outcomes_log))

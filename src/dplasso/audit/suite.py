@@ -1,8 +1,8 @@
 """Audits of the estimators: which are run on what, and how they share the false-alarm rate."""
 
 import warnings
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from dplasso.audit.black_box import (
     compare,
     released,
 )
-from dplasso.audit.claims import Claim, Data, Report, Target, canary_pair, claim_of
+from dplasso.audit.claims import Data, Report, Target, canary_pair, claim_of
 from dplasso.errors import ParameterError, PrivacyLeakWarning
 from dplasso.estimators.classifiers import DPLassoClassifier, DPLogisticRegression
 from dplasso.estimators.fitting import method_of
@@ -35,7 +35,6 @@ Progress = Callable[[str, int, int], None]
 
 # `build(n_iter)` makes a target of so many steps; the total claim stays what it is.
 Builder = Callable[[int], Target]
-FitWeights = Callable[[Data], Any]
 
 
 @dataclass(frozen=True)
@@ -94,11 +93,6 @@ def estimator_target(settings: AuditSettings) -> Target:
     return Target(claim_of(method_of(estimator).cost(), settings.feature_bound), fit)
 
 
-def builder(settings: AuditSettings) -> Builder:
-    """Return what makes the targets of `run_audits`, which choose `n_iter`."""
-    return lambda n_iter: estimator_target(replace(settings, n_iter=n_iter))
-
-
 def run_audits(build: Builder, plan: Plan, progress: Progress | None = None) -> Report:
     """Run all audits of a plan; `progress` takes the audit, fits done, and fits in all."""
 
@@ -119,8 +113,8 @@ def run_audits(build: Builder, plan: Plan, progress: Progress | None = None) -> 
 
 def weights_target(
     *, epsilon: float, delta: float, neighbors: str, method: str = "logistic"
-) -> tuple[Claim, FitWeights]:
-    """Return the claim of an estimator ("lasso": one that refits), and its weights by fit(data)."""
+) -> Target:
+    """Return a target whose fits release weights, of "logistic" or of a "lasso" that refits."""
     kind = DPLogisticRegression if method == "logistic" else DPLassoClassifier
     # As by default, private counts included; but the constant entry would hide the canary.
     options: dict[str, Any] = {"fit_intercept": False, "classes": (0, 1)}
@@ -131,18 +125,19 @@ def weights_target(
         # With few columns, a LASSO has dense weights.
         return getattr(coefficients, "toarray", lambda: coefficients)()[0]
 
-    return claim_of(method_of(estimator).cost()), fit
+    return Target(claim_of(method_of(estimator).cost()), fit)
 
 
 def audit_weights(
-    claim: Claim,
-    fit: FitWeights,
+    target: Target,
     runs: int,
     false_alarm: float,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
     """Bound epsilon from below by the weight of a canary's own column; at least 8 runs."""
-    weights = [fitted[CANARY] for fitted in released(fit, canary_pair(claim), runs, progress)]
+    claim = target.claim
+    every: Iterable[Any] = released(target.fit, canary_pair(claim), runs, progress)
+    weights = [fitted[CANARY] for fitted in every]
     pairs = [(np.array(weights[:runs]), np.array(weights[runs:]))]
     name = "canary: noisy gradients"
     attack = compare(claim, pairs, ("weight",), false_alarm, (runs, runs // 2), name)

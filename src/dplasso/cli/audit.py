@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,8 +11,9 @@ from dplasso.audit import (
     AuditSettings,
     Plan,
     Report,
+    Target,
     audit_weights,
-    builder,
+    estimator_target,
     run_audits,
     weights_target,
 )
@@ -71,35 +73,32 @@ def audit(
     settings = AuditSettings(**promised, **drawn)  # type: ignore[arg-type]
     if method not in (names := ("frank-wolfe", "lasso", "logistic")):
         raise ParameterError(f"`method` must be one of {', '.join(names)}, got {method!r}")
-    plan, build = Plan(n_iter, runs, false_alarm), builder(settings)
+    plan = Plan(n_iter, runs, false_alarm)
+
+    def build(n_iter: int) -> Target:
+        return estimator_target(replace(settings, n_iter=n_iter))
+
     build(n_iter)
-    attack: Callable[[Callable[[str, int, int], None]], Report] = partial(run_audits, build, plan)
-    if method != "frank-wolfe":
-        attack = _weights_attack(settings, plan, method)
     started = time.perf_counter()
-    with output.progress_bars() as bars, bars.stages() as progress:
-        report = attack(progress)
+    if method == "frank-wolfe":
+        with output.progress_bars() as bars, bars.stages() as progress:
+            report = run_audits(build, plan, progress)
+    else:
+        for name in ("mechanism", "selector", "solver", "feature_bound"):
+            # Only vertices have these.
+            if getattr(settings, name) != getattr(AuditSettings, name):
+                raise ParameterError(
+                    f"`{name}` is not for `method={method}`", advice="leave it out"
+                )
+        target = weights_target(epsilon=epsilon, delta=delta, neighbors=neighbors, method=method)
+        # These fits take longer.
+        fewer = max(200, runs // 8)
+        with output.progress_bars() as bars, bars.task("canary: noisy gradients") as progress:
+            report = audit_weights(target, fewer, false_alarm, progress)
     seconds = time.perf_counter() - started
     document = {**report.to_dict(), "settings": vars(settings), "seconds": seconds}
     exit_code = VIOLATION_FOUND if report.violated else 0
     return output.Result(document, partial(_print, report, seconds), exit_code)
-
-
-def _weights_attack(
-    settings: AuditSettings, plan: Plan, method: str
-) -> Callable[[Callable[[str, int, int], None]], Report]:
-    """Return the audit of whole fits by a weight; refuse what only vertices have."""
-    for name in ("mechanism", "selector", "solver", "feature_bound"):
-        if getattr(settings, name) != getattr(AuditSettings, name):
-            raise ParameterError(f"`{name}` is not for `method={method}`", advice="leave it out")
-    promised = {name: getattr(settings, name) for name in ("epsilon", "delta", "neighbors")}
-    claim, fit = weights_target(**promised, method=method)
-    # These fits take longer.
-    runs = max(200, plan.runs // 8)
-
-    return lambda progress: audit_weights(
-        claim, fit, runs, plan.false_alarm, partial(progress, "canary: noisy gradients")
-    )
 
 
 def _print(report: Report, seconds: float) -> None:
