@@ -4,6 +4,7 @@ The checkpoint is written between two steps, so it contains what is drawn before
 it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +14,18 @@ from numpy.typing import NDArray
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import SumSteps
 from dplasso.frank_wolfe.round_part import Changes, RoundSteps
-from dplasso.gradient_descent.energies import NO_LOADS
 from dplasso.gradient_descent.margins import LinearModel
-from dplasso.gradient_descent.row_sums import Units
 from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel
+
+
+def _summed(method: str) -> Callable[..., NDArray[np.int64]]:
+    """Return a method that sums over the workers what this method of their rows returns."""
+
+    def summed(self: "PartitionedRecords", *args: Any) -> NDArray[np.int64]:
+        return self._begun(method, *args).sums()
+
+    return summed
 
 
 @dataclass(frozen=True)
@@ -43,33 +51,11 @@ class PartitionedRecords:
         """Prepare sums of gradients, like `GradientRows.part`."""
         return self._begun("part", scaling, unit, start)
 
-    def energies(
-        self, scaling: Scaling, unit: float, loads: NDArray[np.int64] = NO_LOADS
-    ) -> NDArray[np.int64]:
-        """Return the energies summed over the workers."""
-        return self._begun("energies", scaling, unit, loads).sums()
-
-    def magnitudes(self, scaling: Scaling, unit: float) -> NDArray[np.int64]:
-        """Return the counts summed over the workers."""
-        return self._begun("magnitudes", scaling, unit).sums()
-
-    def column_sums(
-        self, scaling: Scaling, bounds: NDArray[np.float64], unit: float
-    ) -> NDArray[np.int64]:
-        """Return the sums of entries summed over the workers."""
-        return self._begun("column_sums", scaling, bounds, unit).sums()
-
-    def moments(
-        self, loss: Any, scaling: Scaling, weights: NDArray[np.float64], units: Units
-    ) -> NDArray[np.int64]:
-        """Return the moments summed over the workers."""
-        return self._begun("moments", loss, scaling, weights, units).sums()
-
-    def gradient_beside(
-        self, model: LinearModel, columns: NDArray[np.int64], unit: float
-    ) -> NDArray[np.int64]:
-        """Return the gradients summed over the workers."""
-        return self._begun("gradient_beside", model, columns, unit).sums()
+    energies = _summed("energies")
+    magnitudes = _summed("magnitudes")
+    column_sums = _summed("column_sums")
+    moments = _summed("moments")
+    gradient_beside = _summed("gradient_beside")
 
     def margins(self, model: LinearModel, start: StartingModel | None = None) -> "PartitionedSums":
         """Let the workers compute the margins of a model."""
