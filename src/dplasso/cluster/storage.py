@@ -13,7 +13,7 @@ from typing import Any
 from dplasso.data.source_files import checked_address, exhaust, natural_order
 from dplasso.data.store import Store
 from dplasso.data.store.files import HEADER_FILE, LABELS, array_file, open_array, read_header
-from dplasso.data.store.opening import compare_sums, is_incomplete, refuse_incomplete
+from dplasso.data.store.opening import compare_sums, holds_store
 from dplasso.errors import DataError, StoreError, need
 from dplasso.files.disk import open_private
 
@@ -36,10 +36,7 @@ def stores_at(address: str) -> list[str]:
                 continue
             files = [] if entry["type"] == "file" else system.ls(place, detail=False)
             names = [PurePosixPath(file).name for file in files]
-            has_header = HEADER_FILE in names
-            if is_incomplete(name, names, has_header=has_header):
-                refuse_incomplete(_within(address, name))
-            if has_header:
+            if holds_store(_within(address, name), name, names):
                 inside.append(_within(address, name))
     if not inside:
         raise DataError(f"{address}: no store or folder of stores exists there")

@@ -114,11 +114,7 @@ def npy_header(dtype: DTypeLike, size: int) -> bytes:
     buffer = io.BytesIO()
     layout = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": (size,)}
     np.lib.format.write_array_header_1_0(buffer, layout)
-    head = buffer.getvalue()
-    # numpy pads the text with blanks and ends it with a line feed; pad it to the fixed length.
-    text = head[10:].rstrip()
-    room = DATA_OFFSET - 10
-    return head[:8] + room.to_bytes(2, "little") + text.ljust(room - 1) + b"\n"
+    return buffer.getvalue()
 
 
 def header_text(header: StoreHeader) -> str:
@@ -284,20 +280,17 @@ def partial_directory(path: Path) -> Path:
     return path.with_name(path.name + PARTIAL_SUFFIX)
 
 
-def place_of(path: str | os.PathLike[str], *, force: bool) -> Path:
-    """Return the place of a new store; raise an error if no store can be written there."""
+def check_place(path: str | os.PathLike[str], *, force: bool) -> Path:
+    """Return the place of a new store; raise an error if no store can be written there.
+
+    `force` allows replacing a store.
+    """
     if is_address(str(path)):
         raise DataError(
             "a store is made on a disk: copy the finished folder to object storage, for example "
             "with aws s3 sync"
         )
-    place = Path(path).resolve()
-    check_place(place, force=force)
-    return place
-
-
-def check_place(path: Path, *, force: bool) -> None:
-    """Raise an error if no store can be written to a place; `force` allows replacing a store."""
+    path = Path(path).resolve()
     if path.name.endswith((PARTIAL_SUFFIX, REPLACED_SUFFIX)) or not path.name:
         raise StoreError(
             f"{path} cannot be the name of a store: {PARTIAL_SUFFIX} and {REPLACED_SUFFIX} mark "
@@ -311,13 +304,14 @@ def check_place(path: Path, *, force: bool) -> None:
         # Looked at once: another process may be replacing it.
         files = {entry.name for entry in path.iterdir()}
     except FileNotFoundError:
-        return
+        return path
     except NotADirectoryError:
         raise StoreError(f"{path} exists and is not a store; choose another name") from None
     if files and not (HEADER_FILE in files and files <= _STORE_FILES):
         raise StoreError(f"{path} is a folder with other files; choose another name")
     if files and not force:
         raise StoreError(f"{path} exists already", advice="pass `force=True` to replace it")
+    return path
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import os
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -120,8 +120,27 @@ class Store:
         return np.asarray(self.arrays[PEOPLE])
 
     def scratch(self, size: int, dtype: Any) -> NDArray[Any]:
-        """Return an array of this size in a temporary file beside the store."""
-        return scratch(self.path, size, dtype)
+        """Return an array in a temporary file beside the store, or in the system's folder for them.
+
+        The file has no name, and disappears with the array. Raises OSError if there is no space.
+        """
+        dtype = np.dtype(dtype)
+        if not size:
+            return np.empty(0, dtype)
+        for place in (os.fspath(self.path.parent), None):
+            try:
+                with tempfile.TemporaryFile(dir=place) as file:
+                    fill(file, size * dtype.itemsize)
+                    # Not the map itself: kernels are compiled for plain arrays.
+                    return np.memmap(file, dtype, "r+", shape=size).view(np.ndarray)
+            except OSError as error:
+                last = error
+        raise OSError(
+            last.errno,
+            f"A fit of {self.path} needs room for {size * dtype.itemsize / 1e6:,.1f} MB while it "
+            "lasts, and there is none beside it or in the system's temporary folder "
+            f"({last.strerror}); make room, or set TMPDIR to a folder that has it.",
+        )
 
     def tocsr(self) -> csr_array:
         """Copy a small store into memory, with its origin."""
@@ -153,31 +172,28 @@ def is_store(path: str | os.PathLike[str]) -> bool:
     return (Path(path) / HEADER_FILE).is_file()
 
 
-def is_incomplete(name: str, files: Iterable[str], *, has_header: bool) -> bool:
-    """Return whether an item in a folder of stores is an incomplete store, or holds others."""
-    if name.endswith((PARTIAL_SUFFIX, REPLACED_SUFFIX)):
-        return True
+def holds_store(place: str | Path, name: str, files: Collection[str]) -> bool:
+    """Return whether an item of a folder, with these files, is a store.
+
+    Raises `StoreError` if it is an incomplete store, or holds others.
+    """
+    has_header = HEADER_FILE in files
     parts = (part in file for file in files for part in (*UNFINISHED_FILES, ".store"))
-    return not has_header and (name.endswith(".store") or any(parts))
-
-
-def refuse_incomplete(place: str | Path) -> NoReturn:
-    """Raise `StoreError` for an incomplete store in a folder of stores."""
-    raise StoreError(
-        f"{place} is not a complete store: copy or convert it again, move it out of the folder, or "
-        "pass stores instead of the folder"
-    )
+    looks_like_one = not has_header and (name.endswith(".store") or any(parts))
+    if looks_like_one or name.endswith((PARTIAL_SUFFIX, REPLACED_SUFFIX)):
+        raise StoreError(
+            f"{place} is not a complete store: copy or convert it again, move it out of the "
+            "folder, or pass stores instead of the folder"
+        )
+    return has_header
 
 
 def stores_in(folder: Path) -> list[Path]:
     """Return the stores in a folder, part-2 before part-10; `StoreError` if one is incomplete."""
     stores = []
     for place in sorted(folder.iterdir(), key=natural_order):
-        has_header = (place / HEADER_FILE).is_file()
         files = [file.name for file in place.iterdir()] if place.is_dir() else []
-        if is_incomplete(place.name, files, has_header=has_header):
-            refuse_incomplete(place)
-        if has_header:
+        if holds_store(place, place.name, files):
             stores.append(place)
     return stores
 
@@ -353,27 +369,3 @@ def describe(store: Store) -> dict[str, Any]:
         "arrays": sizes,
         "not_for_release": [*_CURATORS, *curators],
     }
-
-
-def scratch(near: Path, size: int, dtype: Any) -> NDArray[Any]:
-    """Return an array in a temporary file beside `near`, or in the system's temporary folder.
-
-    The file has no name, and disappears with the array. Raises OSError if there is no space.
-    """
-    dtype = np.dtype(dtype)
-    if not size:
-        return np.empty(0, dtype)
-    for place in (os.fspath(near.parent), None):
-        try:
-            with tempfile.TemporaryFile(dir=place) as file:
-                fill(file, size * dtype.itemsize)
-                # Not the map itself: kernels are compiled for plain arrays.
-                return np.memmap(file, dtype, "r+", shape=size).view(np.ndarray)
-        except OSError as error:
-            last = error
-    raise OSError(
-        last.errno,
-        f"A fit of {near} needs room for {size * dtype.itemsize / 1e6:,.1f} MB while it lasts, and "
-        f"there is none beside it or in the system's temporary folder ({last.strerror}); make "
-        "room, or set TMPDIR to a folder that has it.",
-    )

@@ -37,7 +37,6 @@ from dplasso.data.store.files import (
     check_place,
     header_text,
     npy_header,
-    place_of,
     put_in_place,
     unfinished,
 )
@@ -284,7 +283,7 @@ def write_blocks(
     `memory`: bytes that the process may use. `force`: whether to replace a store at `path`.
     `origin`: how the columns were made, as plain JSON for the header.
     """
-    place = place_of(path, force=force)
+    place = check_place(path, force=force)
     declared = source.n_features is not None and source.columns_declared
     with unfinished(place) as directory:
         with ArrayFiles(directory) as files:
