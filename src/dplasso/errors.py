@@ -153,7 +153,13 @@ def shown(value: object) -> str:
     return f"an object of type {type(value).__name__}" + (f" of shape {shape}" if shape else "")
 
 
-EXTRAS = {"fsspec": "storage", "matplotlib": "plot", "onnx": "onnx", "skl2onnx": "onnx"}
+EXTRAS = {
+    "fsspec": "storage",
+    "matplotlib": "plot",
+    "onnx": "onnx",
+    "pyarrow": "arrow",
+    "skl2onnx": "onnx",
+}
 """The extra of this package that brings each of them."""
 
 

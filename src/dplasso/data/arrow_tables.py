@@ -6,20 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dplasso.data.source_files import check_readable
 from dplasso.data.table_batches import Batch, check_columns
 from dplasso.errors import DataError
-
-try:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-except ImportError as error:
-    raise ImportError(
-        "Reading tables (CSV, JSON lines, Parquet, Arrow) needs pyarrow, which is not installed; "
-        "install it with: pip install 'dplasso[arrow]'"
-    ) from error
 
 # Bytes in memory for each entry: stored, flattened, sorted and yielded.
 _BYTES_PER_ENTRY = 64
@@ -116,7 +109,10 @@ def _sliced(records: pa.RecordBatch, memory_bytes: int) -> Iterator[pa.RecordBat
 
 def labels(batch: Batch, column: str) -> NDArray[Any]:
     """Return a column as whole numbers, float64, bools or strings; refuse missing values."""
-    values = _decoded(batch.columns[column])
+    values = batch.columns[column]
+    if pa.types.is_dictionary(values.type):
+        # A file's list of distinct values is never used.
+        values = values.dictionary_decode()
     if values.null_count:
         at = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
         raise DataError(f"{batch.where(column, at)}: the value is missing")
@@ -129,11 +125,6 @@ def labels(batch: Batch, column: str) -> NDArray[Any]:
             f"{batch.where(column)}: labels must be numbers, strings or bools, not {kind}"
         )
     return array.astype(np.float64) if array.dtype.kind == "f" else array
-
-
-def _decoded(values: pa.Array) -> pa.Array:
-    """Undo dictionary encoding, so that a file's list of distinct values is never used."""
-    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
 def _is_parquet(path: Path) -> bool:

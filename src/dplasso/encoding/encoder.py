@@ -14,10 +14,9 @@ from dplasso.data.blocks import RowBlock, joined
 from dplasso.data.store import Store
 from dplasso.data.table_batches import check_columns
 from dplasso.encoding.contract import as_arrow
-from dplasso.encoding.data_files import need_pyarrow
 from dplasso.encoding.origin import Origin, check_same_origin, origin_of, with_origin
 from dplasso.encoding.schema import Schema, encode, read_schema, schema_from_json
-from dplasso.errors import DataError, PrivacyLeakWarning
+from dplasso.errors import DataError, PrivacyLeakWarning, need
 
 _ROWS_AT_ONCE = 1 << 16
 # Names of hashed columns, as objects, take about a hundred bytes each.
@@ -216,7 +215,7 @@ def is_frame(X: Any) -> bool:
 
 def arrow_table(X: Any, columns: list[str] | None = None) -> Any:
     """Return a table, or some of its columns, as pyarrow.Table."""
-    need_pyarrow()
+    need("pyarrow", "A table")
     import pyarrow as pa
 
     if not is_frame(X):
