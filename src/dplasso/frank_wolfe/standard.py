@@ -39,13 +39,11 @@ class StandardState:
 
 
 def start_standard(problem: Problem) -> StandardState:
-    """Return the state before the first step, with all weights zero."""
+    """Return the state before the first step, with all weights zero; each step refreshes it."""
     shape = problem.design.n_rows, problem.loss.n_outputs
     alpha, weights = np.zeros((2, problem.n_coordinates), dtype=np.int64)
     margins, residuals = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-    state = StandardState(alpha, weights, margins, residuals, np.zeros(2, dtype=np.int64))
-    refresh_all(problem, state, 0)
-    return state
+    return StandardState(alpha, weights, margins, residuals, np.zeros(2, dtype=np.int64))
 
 
 def refresh_all(problem: Problem, state: StandardState, step: int) -> None:
