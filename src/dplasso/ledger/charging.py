@@ -11,7 +11,7 @@ from typing import Any
 from dplasso.errors import LedgerError, LedgerWarning, ParameterTypeError, shown
 from dplasso.ledger.budgets import Reservation, check_name, finish, pick, read_budgets, reserve
 from dplasso.ledger.composition import affords, refuse_overspending, refuse_relation
-from dplasso.ledger.entries import Budget, Charge, charge_of
+from dplasso.ledger.entries import Budget, Charge, charge_of, entry_of
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,7 @@ def check_affordable(ledger: Ledger | None, mechanism: Any, kind: str | None = N
 
 def check_paid(ledger: Ledger | None, release: str, what: str) -> None:
     """Raise LedgerError if the data set was not charged for an earlier release, called `what`."""
-    if ledger is None:
-        return
-    if all(entry.release != release for entry in ledger.budget().entries):
+    if ledger is not None and entry_of([ledger.budget()], release) is None:
         raise LedgerError(
             f"{what} were released from the same records, and the data set of the fit in "
             f"{os.fspath(ledger.path)} was not charged for it; release them with this ledger and "
