@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from dplasso.data.table_batches import Dialect, sniffed, with_points
+from dplasso.data.table_batches import DETECTED, Dialect, sniffed, with_points
 from dplasso.encoding.data_files import encode_files
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.levels import Levels
@@ -92,7 +92,7 @@ def check_table(data: bytes, folder: Path) -> str:
     path.write_bytes(rest)
     schema = Schema((Bins("x", (0,), "error"), Hashed(("c",), 6)), label="y")
     try:
-        blocks = list(encode_files(path, schema).source.blocks(_MEMORY, None))
+        blocks = list(encode_files(path, schema).blocks(_MEMORY, None))
     except DataError as error:
         return refused(error, path)
     rows = _plain_table(path)
@@ -209,13 +209,13 @@ def check_text(data: bytes, folder: Path) -> str:
     suffix = suffix if suffix in (".csv", ".tsv", ".jsonl") else ".csv"
     path = folder / f"input{suffix}"
     path.write_bytes(rest)
-    source = encode_files(path, Schema((Text("body", 8, missing="ignore"),), "y")).source
+    source = encode_files(path, Schema((Text("body", 8, missing="ignore"),), "y"))
     try:
         blocks = list(source.blocks(_MEMORY, None))
     except DataError as error:
         return refused(error, path)
     labels = [str(label) for block in blocks for label in block.labels.tolist()]
-    expected = [str(label) for label in _plain_labels(rest, suffix, sniffed(path, None))]
+    expected = [str(label) for label in _plain_labels(rest, suffix, sniffed(path, DETECTED))]
     if not (labels == expected or _numbers(labels) == _numbers(expected)):
         raise Misread(f"it has the labels {expected[:5]}, read were {labels[:5]}")
     for block in blocks:
@@ -236,7 +236,7 @@ def _plain_labels(data: bytes, suffix: str, dialect: Dialect) -> list[Any]:
     form = {"delimiter": str(dialect.delimiter), "quotechar": '"'}
     rows = [row for row in csv.reader(io.StringIO(text, newline=""), **form) if row]
     labels = [row[rows[0].index("y")] for row in rows[1:]]
-    return with_points(labels, ",", None) if dialect.decimal == "," else labels
+    return with_points(labels, ",", DETECTED) if dialect.decimal == "," else labels
 
 
 def _numbers(labels: list[str]) -> list[float] | None:

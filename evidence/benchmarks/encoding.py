@@ -72,15 +72,16 @@ def convert(path: Path, target: Path, memory: float) -> dict[str, Any]:
     """Encode alone, then convert, in this process."""
     from dplasso.data.store import write_blocks
     from dplasso.encoding.data_files import encode_files
+    from dplasso.encoding.origin import Origin
 
-    records = encode_files(path, schema())
+    source = encode_files(path, schema())
     n_rows, used = 0, time.process_time()
-    for block in records.source.blocks(int(memory) // 4):
+    for block in source.blocks(int(memory) // 4):
         n_rows += block.labels.size
     encoding = time.process_time() - used
     peak = AnonymousPeak()
     began, used = time.perf_counter(), time.process_time()
-    store = write_blocks(records.source, target, memory=int(memory), origin=records.origin)
+    store = write_blocks(source, target, memory=int(memory), origin=Origin(schema()).to_json())
     spent = time.perf_counter() - began
     return {
         "rows": n_rows,

@@ -149,9 +149,9 @@ fit stores --epsilon 1 --features 31 --cluster threads => 30 columns, not 31
 fit stores --epsilon 1 => is a folder of stores | --cluster threads
 fit train.store --epsilon 1 --person-column p --rows-per-person 1 => --person-column cannot be
 
-2 convert t.parquet s => is a table: give --schema FILE
-2 convert t.parquet s --schema list.json --zero-based => --zero-based is not for tables
-2 convert part-1.svm s --schema list.json => --schema is for tables
+convert t.parquet s => is a table and needs a schema
+convert t.parquet s --schema city.json --zero-based => cannot be combined with a table
+convert part-1.svm s --schema city.json => part-1.svm is not a table
 2 convert part-1.svm s --label-column y => --label-column is for tables
 convert t.parquet s --schema reviews.csv => not a JSON file
 fit t.parquet --epsilon 1 => is a table and needs a schema

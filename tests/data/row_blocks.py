@@ -1,6 +1,7 @@
 """Records in files of every format, and row blocks put together and checked."""
 
 import gzip
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -8,14 +9,11 @@ import pyarrow.parquet as pq
 import scipy.sparse as sp
 from scipy.sparse import csr_array
 
-from dplasso.data import table_batches
-from dplasso.data.blocks import Rows
+from dplasso.data.blocks import Piece, Rows, files_source
 from dplasso.data.formats import block_source, is_table
 from dplasso.data.source_files import source_files
-from dplasso.data.table_batches import table_source
+from dplasso.data.table_batches import DETECTED, TableReader
 from dplasso.encoding.data_files import encode_files
-
-Dialect = table_batches.Dialect
 
 # Every format, each with the module that reads it; the first hold numbered columns.
 NUMBERED = (".svm", ".svm.gz", ".npz")
@@ -87,7 +85,15 @@ def open_rows(paths, n_features=None):
     """Open what `write_rows` wrote, one file or several."""
     first = paths if not isinstance(paths, list) else paths[0]
     if is_table(first):
-        return table_source(source_files(paths), "xv", rows_of_lists, n_features, label="y")
+        files = source_files(paths)
+
+        def read(i, memory_bytes):
+            reader = TableReader(files.paths[i], DETECTED)
+            for batch in reader.batches("xvy", memory_bytes):
+                labels = reader.module.labels(batch, "y")
+                yield Piece(rows_of_lists(batch), labels, batch.done, partial(batch.where, "y"))
+
+        return files_source(files, n_features, read)
     return block_source(paths, n_features=n_features)
 
 
@@ -115,7 +121,7 @@ def gather(blocks, n_features=None):
 
 def gather_table(path, schema, memory=1 << 20, **options):
     """Encode a table, or several, and join its blocks."""
-    return gather(encode_files(path, schema, **options).source.blocks(memory), schema.n_features)
+    return gather(encode_files(path, schema, **options).blocks(memory), schema.n_features)
 
 
 def check_same(X, y, expected, labels):

@@ -111,7 +111,7 @@ def of_people(tmp_path_factory):
         else:
             rows = [json.dumps({"who": name, "x": 1.0, "y": 0}) + "\n" for name in names]
             path.write_text("".join(rows))
-        source = encode_files(path, schema, person_column="who").source
+        source = encode_files(path, schema, person_column="who")
         return write_blocks(source, place / "s", force=True, memory=memory)
 
     return write
@@ -123,7 +123,7 @@ def test_a_whole_number_beyond_every_float_is_refused(tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_text('{"x": 1, "y": 1}\n{"x": 1, "y": 1%s}\n' % ("0" * 400))
     with pytest.raises(DataError, match="line 2: the label is not a number"):
-        list(encode_files(path, Schema((Number("x", 1.0),), "y")).source.blocks(1 << 20))
+        list(encode_files(path, Schema((Number("x", 1.0),), "y")).blocks(1 << 20))
 
 
 TEXTS = st.sampled_from(["ann", "bob", "Ann", "\ud800", "7", "07", "ann ", "ann\0"])

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 from cli.conftest import refused, run_command
-from data.row_blocks import Dialect, check_same, encode_files, gather_table
+from data.row_blocks import check_same, encode_files, gather_table
 from data.store.reference import write_blocks
 from dplasso import DataError
+from dplasso.data.table_batches import DETECTED, Dialect
 from encoding.generated import write
 from schemas import Bins, Categories, Hashed, Schema
 
@@ -67,7 +68,7 @@ def test_what_is_asked_for_holds(written):
     assert said(path, "--delimiter", "tab")[0].startswith("tabs between fields")
 
 
-def entries(path, column, words, asked=None, memory=1 << 20):
+def entries(path, column, words, asked=DETECTED, memory=1 << 20):
     """Return which words a column of a table holds, and in how many blocks."""
     schema = Schema((Categories(column, tuple(words), unknown="error"),))
     X, _, n_blocks = gather_table(path, schema, memory, labelled=False, dialect=asked)
@@ -79,11 +80,11 @@ def test_numbers_with_a_comma(written):
     expected = ["3.5", "-.5", "1.234,5", "1.234", "0.125", "a,b", "1,2,3", "12", "", "01.02.2020"]
     asked = [*expected[:2], "1234.5", "1234", *expected[4:]]
     path = written("a;b\n" + "".join(f"{value};x\n" for value in values))
-    for dialect, found in ((None, expected), (Dialect(decimal=","), asked)):
+    for dialect, found in ((DETECTED, expected), (Dialect(decimal=","), asked)):
         assert entries(path, "a", filter(None, found), dialect)[0] == found
     grouped, asked = ["1,234.5", "12,345", "1.5", "1,23"], ["1234.5", "12345", "1.5", "1,23"]
     path = written("a|b\n" + "".join(f"{value}|x\n" for value in grouped))
-    for dialect, found in ((None, grouped), (Dialect(decimal="."), asked)):
+    for dialect, found in ((DETECTED, grouped), (Dialect(decimal="."), asked)):
         assert entries(path, "a", found, dialect)[0] == found
 
 
@@ -93,11 +94,11 @@ def test_a_table_from_elsewhere_gives_the_same_rows(tmp_path, written):
     ours = gather_table(write(tmp_path / "ours.csv", table), schema)
     text = "y;size;town\r\nja;1,25;Köln\r\nnein;2,75;Bonn\r\n"
     for content, encoding, asked in (
-        (text, "utf-16", None),
-        (text.replace("town", "töwn"), "cp1252", None),
+        (text, "utf-16", DETECTED),
+        (text.replace("town", "töwn"), "cp1252", DETECTED),
         (text, "latin-1", Dialect(encoding="latin-1")),
         (text.replace(";", "/"), "utf-8", Dialect("/", ",")),
-        (text.replace("Köln", '"Köln"'), "utf-8", None),
+        (text.replace("Köln", '"Köln"'), "utf-8", DETECTED),
     ):
         path = written(content, encoding=encoding)
         town = Categories("töwn" if "töwn" in content else "town", ("Köln", "Bonn"))
@@ -111,7 +112,7 @@ def test_names_of_people_stay_as_they_are(tmp_path, written):
     asked = Dialect(decimal=",")
     schema = Schema((Bins("x", (2.0,)),), "y")
     given = encode_files(path, schema, labelled=False, person_column="who", dialect=asked)
-    store = write_blocks(given.source, tmp_path / "s")
+    store = write_blocks(given, tmp_path / "s")
     assert len(set(store.people.tolist())) == 4
     assert store.X.tocsr().toarray()[:, :2].tolist() == [[1, 0], [0, 1], [1, 0], [1, 0]]
     # Those of other columns do not.
@@ -161,13 +162,13 @@ def test_what_cannot_be_is_refused(tmp_path, written):
 # --- headers ------------------------------------------------------------------------------------
 
 
-def read(path, *parts, dialect=None):
+def read(path, *parts, dialect=DETECTED):
     """Encode a table by these parts, dense."""
     X, y, _ = gather_table(path, Schema(parts, "label"), dialect=dialect)
     return X.toarray(), y.tolist()
 
 
-def rows_of(path, names, dialect=None):
+def rows_of(path, names, dialect=DETECTED):
     """Return the number of rows of a table that has these columns."""
     schema = Schema([Hashed((name,), 1) for name in names])
     return gather_table(path, schema, labelled=False, dialect=dialect)[0].shape[0]

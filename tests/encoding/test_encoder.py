@@ -30,6 +30,7 @@ from dplasso import (
 from dplasso.cluster import InProcessEngine
 from dplasso.data.store import write_blocks
 from dplasso.encoding.data_files import encode_files, read_records
+from dplasso.encoding.origin import Origin
 from schemas import Bins, Categories, Date, Hashed, Number, Schema, Text
 
 SCHEMA = Schema(
@@ -266,8 +267,8 @@ def test_every_fit_with_a_draft_warns_once(table, tmp_path):
     """However its rows came to the fit: the draft leaves with the model."""
     draft = PublicEncoder.suggest(table, "y")
     pq.write_table(pa.Table.from_pandas(table), tmp_path / "t.parquet")
-    records = encode_files(tmp_path / "t.parquet", draft)
-    store = write_blocks(records.source, tmp_path / "s", origin=records.origin)
+    source = encode_files(tmp_path / "t.parquet", draft)
+    store = write_blocks(source, tmp_path / "s", origin=Origin(draft).to_json())
     X, y = PublicEncoder(draft).transform(table), table["y"]
     model = DPLogisticRegression(classes=[0, 1])
     read = read_records(tmp_path / "t.parquet", schema=draft)

@@ -336,7 +336,8 @@ def test_files_without_a_schema_may_have_any_units(tmp_path, binarize):
     X, units, margins = unlike(2_000)
     path = tmp_path / "rows.svm"
     dump_svmlight_file(X * units, margins > 0, str(path), zero_based=False)
-    source, origin = encode_files([path], n_features=12, binarize=binarize)
+    source = encode_files([path], n_features=12, binarize=binarize)
+    origin = Origin(binarize=binarize).to_json()
     model = DPLogisticRegression(1.0, classes=[0, 1], random_state=0)
     rows = read_records(path, n_features=12, binarize=binarize)
     for data in (rows, write_blocks(source, tmp_path / "rows.store", origin=origin)):

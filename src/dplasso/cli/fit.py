@@ -25,7 +25,7 @@ from dplasso.cli.scoring import numbers_in, score, scores_text
 from dplasso.cli.training import EstimatorOptions, train_with_bar
 from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
-from dplasso.encoding.origin import check_same_origin, columns_declared, origin_of
+from dplasso.encoding.origin import columns_declared, origin_of
 from dplasso.encoding.schema import Schema
 from dplasso.encoding.suggest import coverage_notes
 from dplasso.estimators.base import PrivateLinearModel
@@ -213,8 +213,8 @@ def _trained(
     wanted.declare(estimator, train.y)
     wanted.read_public(estimator, reading, train, bars, schema)
     if tests:
-        test = replace(reading, labels=None).read(tests, bars, train.X.shape[1], schema)
-        check_same_origin(origin_of(train.X), origin_of(test.X), test.source)
+        beside, like = replace(reading, labels=None), origin_of(train.X)
+        test = beside.read(tests, bars, train.X.shape[1], schema, like)
         if "classes" in (params := estimator.get_params()):
             classes = np.unique(train.y) if params["classes"] is None else params["classes"]
             numbers_in(test.source, test.y, classes)

@@ -11,7 +11,7 @@ from dplasso.cli import output
 from dplasso.data.formats import Dataset, is_table, table_format
 from dplasso.data.table_batches import Dialect, said
 from dplasso.encoding.data_files import read_records
-from dplasso.encoding.origin import check_same_origin, origin_of
+from dplasso.encoding.origin import Origin, check_same_origin, origin_of
 from dplasso.encoding.schema import Schema, read_schema
 from dplasso.errors import DataError
 
@@ -39,16 +39,11 @@ class DialectOptions(Dialect):
         refused.
     """
 
-    @property
-    def asked(self) -> Dialect | None:
-        """The dialect that was asked for, or None."""
-        return self if self.is_asked else None
-
     def say(self, files: Sequence[Path]) -> None:
         """Print the detected dialect of each text table."""
         for path in files:
             written = path.is_file() and is_table(path) and table_format(path).compressible
-            if written and (words := said(path, self.asked)) is not None:
+            if written and (words := said(path, self)) is not None:
                 output.note(words)
 
 
@@ -87,13 +82,18 @@ class ReadingOptions:
         """Return the schema with a label column: ``--label-column``, its own, or ``label``."""
         return replace(schema, label=self.label_column or schema.label or "label")
 
+    def check_tables(self, files: Sequence[Path]) -> None:
+        """Refuse ``--label-column`` for files that are not tables."""
+        if not any(map(is_table, files)):
+            refuse({"--label-column": self.label_column}, "is for tables: leave it out")
+
     def of_rows(self) -> dict[str, Any]:
         """Return the options that `dplasso.encoding.data_files.encode_files` takes."""
         return {
             "zero_based": self.zero_based,
             "labels_path": self.labels,
             "binarize": self.binarize,
-            "dialect": self.dialect.asked,
+            "dialect": self.dialect,
         }
 
     def read(
@@ -102,16 +102,22 @@ class ReadingOptions:
         bars: output.Bars,
         n_features: int | None,
         schema: Schema | None = None,
+        like: Origin | None = None,
         **more: Any,
     ) -> Dataset:
-        """Read files (from `expand`) as one data set, or open a store, under a progress bar."""
+        """Read files (from `expand`) as one data set, or open a store, under a progress bar.
+
+        `like`: the origin of rows whose columns must have the same meaning.
+        """
         rest = f" and {len(files) - 1} more" if len(files) > 1 else ""
-        if schema is None and not any(map(is_table, files)):
-            refuse({"--label-column": self.label_column}, "is for tables: leave it out")
+        if schema is None:
+            self.check_tables(files)
         self.dialect.say(files)
         with bars.task(f"reading {files[0].name}{rest}") as progress:
             more |= self.of_rows() | {"schema": schema, "progress": progress}
-            return read_records(files, n_features=n_features, **more)
+            rows = read_records(files, n_features=n_features, **more)
+        check_same_origin(like, origin_of(rows.X), rows.source)
+        return rows
 
     def read_for(
         self, fitted: Any, files: Sequence[Path], bars: output.Bars, *, labelled: bool
@@ -135,8 +141,7 @@ class ReadingOptions:
             if store or ours is not None:
                 # "The columns differ" is a better message than "there are more columns".
                 n_features = None
-        rows = reading.read(files, bars, n_features, schema, labelled=labelled)
-        check_same_origin(origin, origin_of(rows.X), rows.source)
+        rows = reading.read(files, bars, n_features, schema, origin, labelled=labelled)
         if origin is None:
             output.warn(
                 "warning: the model does not say how its columns were made; give --binarize or "

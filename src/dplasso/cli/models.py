@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -260,15 +261,12 @@ def _print_private(
     output.facts(facts)
     if isinstance(result, PrivateScore) and result.by_class:
         metric = result.metric.partition("_")[0]
-        rows = [
-            [
-                _written(part.label),
-                f"{part.rows:,.0f}",
-                f"{part.value:.3f}",
-                f"{part.low:.3f} to {part.high:.3f}",
-            ]
-            for part in result.by_class
-        ]
-        output.table(["class", ">rows", f">{metric}", "interval"], rows)
+        columns: dict[str, Callable[[Any], str]] = {
+            "class": lambda part: _written(part.label),
+            ">rows": lambda part: f"{part.rows:,.0f}",
+            f">{metric}": lambda part: f"{part.value:.3f}",
+            "interval": lambda part: f"{part.low:.3f} to {part.high:.3f}",
+        }
+        output.listing(columns, result.by_class)
     output.text()
     output.promise(result.privacy, explain=explain)

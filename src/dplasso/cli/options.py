@@ -306,7 +306,6 @@ def declared(name: str, kind: Any, default: Any, texts: dict[str, Text]) -> Para
             metavar=text.metavar or None,
             min=text.least,
             parser=number if plain else None,
-            hidden=text.panel == "Hidden",
             rich_help_panel=None if text.panel == "Options" else text.panel,
         )
     return _keyword(name, default=default, annotation=Annotated[kind, info])

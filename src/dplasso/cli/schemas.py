@@ -47,7 +47,7 @@ def draft(
     first = expand(table)[0]
     dialect.say([first])
     with output.progress_bars() as bars, bars.task(f"reading {first.name}") as progress:
-        records = first_rows(first, rows, dialect.asked, progress)
+        records = first_rows(first, rows, dialect, progress)
     label_column = label_column or _label_of(records)
     with output.progress_bars() as bars, bars.task("drafting") as progress:
         schema = suggest_schema(records, label_column, progress, missing.split(","))

@@ -10,15 +10,13 @@ from typing import Any
 import typer
 
 from dplasso.cli import output
-from dplasso.cli.inputs import ReadingOptions, refuse
-from dplasso.data.formats import is_table
+from dplasso.cli.inputs import ReadingOptions
 from dplasso.data.source_files import expand
 from dplasso.data.store import describe, open_store, write_blocks
-from dplasso.data.store.files import place_of
+from dplasso.data.store.files import check_place
 from dplasso.encoding.data_files import encode_files
 from dplasso.encoding.encoder import warn_of_draft
 from dplasso.encoding.origin import Origin, origin_of
-from dplasso.encoding.schema import Schema
 from dplasso.errors import PrivacyLeakWarning
 
 _AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
@@ -85,17 +83,22 @@ def convert(
     A fit from a store reads no text, and keeps in memory only what grows with the number of rows
     and of columns. A store needs about 8 bytes of disk per entry (4 where all values are 1).
     """
-    schema = _schema(data, features, reading)
-    reading.dialect.say(expand(data))
+    schema, files = reading.declared(), expand(data)
+    reading.check_tables(files)
+    source = encode_files(
+        files, schema, person_column=person_column, n_features=features, **reading.of_rows()
+    )
+    origin = Origin(schema, reading.binarize)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", category=PrivacyLeakWarning)
+        warn_of_draft(origin)
+    reading.dialect.say(files)
     settings: dict[str, Any] = {"memory": parse_memory(memory), "force": force}
-    place_of(store, force=force)
+    check_place(store, force=force)
     started = time.perf_counter()
     with output.progress_bars() as bars, bars.task("reading") as progress:
-        records = encode_files(
-            data, schema, person_column=person_column, n_features=features, **reading.of_rows()
-        )
         written = write_blocks(
-            records.source, store, origin=records.origin, progress=progress, **settings
+            source, store, origin=origin.to_json(), progress=progress, **settings
         )
         report = describe(written)
     report["seconds"] = time.perf_counter() - started
@@ -116,24 +119,6 @@ def convert(
             output.text(sentence)
 
     return output.Result(report | {"public": public}, show)
-
-
-def _schema(data: list[str], n_features: int | None, reading: ReadingOptions) -> Schema | None:
-    """Return the schema of a table, None for other data; refuse options that would be ignored."""
-    if not is_table(data[0]):
-        tables = {"--schema": reading.schema, "--label-column": reading.label_column}
-        refuse(tables, "is for tables: leave it out")
-        return None
-    others = {"--zero-based": reading.zero_based, "--labels": reading.labels}
-    refuse(others, "is not for tables: leave it out")
-    if reading.schema is None:
-        raise typer.BadParameter(f"{data[0]} is a table: give --schema FILE")
-    refuse({"--features": n_features}, "is not for a schema, which declares its columns")
-    schema = reading.declared()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("always", category=PrivacyLeakWarning)
-        warn_of_draft(Origin(schema))
-    return schema
 
 
 def info(store: Path, verify: bool = False) -> output.Result:

@@ -17,7 +17,7 @@ from dplasso.cli.inputs import ReadingOptions
 from dplasso.cli.options import Chosen
 from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
-from dplasso.encoding.origin import check_same_origin, origin_of
+from dplasso.encoding.origin import origin_of
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError, NoiseWarning, ParameterError, WeakPrivacyWarning
 from dplasso.estimators.base import PrivateLinearModel
@@ -165,16 +165,13 @@ class EstimatorOptions:
         """Read the public rows like the training rows, and pass them to the estimator."""
         reading = replace(reading, labels=None)
 
-        def read(files: list[str], **labelled: bool) -> Dataset:
-            rows = reading.read(expand(files), bars, train.X.shape[1], schema, **labelled)
-            check_same_origin(origin_of(train.X), origin_of(rows.X), rows.source)
-            return rows
-
+        like = bars, train.X.shape[1], schema, origin_of(train.X)
         if self.public_data:
-            public = read(self.public_data)
+            public = reading.read(expand(self.public_data), *like)
             estimator.set_params(public_data=(public.X, public.y))
         if self.public_rows:
-            estimator.set_params(public_rows=read(self.public_rows, labelled=False).X)
+            rows = reading.read(expand(self.public_rows), *like, labelled=False)
+            estimator.set_params(public_rows=rows.X)
 
 
 def train_with_bar(

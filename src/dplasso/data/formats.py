@@ -13,14 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.blocks import MOST_COLUMNS, BlockSource, gather
-from dplasso.data.source_files import (
-    COMPRESSED_SUFFIXES,
-    Paths,
-    Progress,
-    SourceFiles,
-    source_files,
-)
-from dplasso.errors import DataError
+from dplasso.data.source_files import COMPRESSED_SUFFIXES, Paths, SourceFiles, source_files
+from dplasso.errors import DataError, need
 
 
 @dataclass(frozen=True)
@@ -34,11 +28,10 @@ class FileFormat:
 
     @property
     def reader(self) -> Any:
-        """The module that reads it; `DataError` if a package is missing."""
-        try:
-            return import_module(f"dplasso.data.{self.module}")
-        except ImportError as error:
-            raise DataError(str(error)) from error
+        """The module that reads it; `MissingExtraError` if a package is missing."""
+        if self.module == "arrow_tables":
+            need("pyarrow", "Reading Parquet and Arrow files")
+        return import_module(f"dplasso.data.{self.module}")
 
 
 # LIBSVM's own collection names its files a9a, a9a.t, news20.binary, kdd12.tr, ...
@@ -54,11 +47,18 @@ FORMATS = (
 
 @dataclass(frozen=True)
 class Layout:
-    """How to read files of numbered columns; `labels_path` and `labelled` are for .npz."""
+    """How to read files of numbered columns.
+
+    `n_features`: number of columns. Default: the largest column in svmlight text, the largest
+    stored shape in .npz. A column beyond it is an error.
+    `zero_based`: whether svmlight indices count columns from 0.
+    `labels_path`: for a single .npz, a .npy file of labels.
+    `labelled`: whether to read the labels of .npz files; otherwise they are all 0.
+    """
 
     n_features: int | None = None
     zero_based: bool = False
-    labels_path: Path | None = None
+    labels_path: str | Path | None = None
     labelled: bool = True
 
     def __post_init__(self) -> None:
@@ -129,35 +129,21 @@ class Dataset:
     people: NDArray[np.int64] | None = None
 
 
-def block_source(
-    paths: Paths,
-    *,
-    n_features: int | None = None,
-    zero_based: bool = False,
-    labels_path: str | Path | None = None,
-    labelled: bool = True,
-) -> BlockSource:
-    """Open data files as a stream of row blocks: svmlight text or scipy's sparse .npz.
+def block_source(paths: Paths, **options: Any) -> BlockSource:
+    """Open svmlight text or .npz files as a stream of row blocks; `options` are of `Layout`.
 
     `paths`: one file, or several that make one data set, in this order. A name with ``*``, ``?`` or
     ``[`` is a pattern, unless a file has this name.
-    `n_features`: number of columns. Default: the largest column in svmlight text, the largest
-    stored shape in .npz. A column beyond it is an error.
-    `zero_based`: whether svmlight indices count columns from 0.
-    `labels_path`: for a single .npz, a .npy file of labels.
-    `labelled`: whether to read the labels of .npz files; otherwise they are all 0.
 
     Errors in the files are raised, with their place, while the blocks are read.
     """
     files = source_files(paths)
-    labels = None if labels_path is None else Path(labels_path)
-    layout = Layout(n_features, zero_based, labels, labelled)
-    source: BlockSource = row_format(files).reader.row_source(files, layout)
+    source: BlockSource = row_format(files).reader.row_source(files, Layout(**options))
     return source
 
 
-def read_data(paths: Paths, *, progress: Progress | None = None, **options: Any) -> Dataset:
-    """Read data files into memory; `options` are those of `block_source`."""
+def read_data(paths: Paths, **options: Any) -> Dataset:
+    """Read data files into memory; `options` are those of `Layout`."""
     source = block_source(paths, **options)
-    X, y, _ = gather(source, progress)
+    X, y, _ = gather(source)
     return Dataset(X, y, source.name)

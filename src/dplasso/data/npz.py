@@ -168,12 +168,14 @@ def _whole_numbers(path: Path, name: str, numbers: NDArray[Any]) -> NDArray[Any]
     return numbers if numbers.dtype in _INDEX_TYPES else numbers.astype(np.int64)
 
 
-def _labels(path: Path, arrays: _Arrays, labels_path: Path | None, n_rows: int) -> NDArray[Any]:
+def _labels(
+    path: Path, arrays: _Arrays, labels_path: str | Path | None, n_rows: int
+) -> NDArray[Any]:
     key = next((key for key in LABEL_KEYS if key in arrays), None)
     if labels_path is None and key is not None:
         where, y = f"{path}, array {key!r}", arrays[key]
     else:
-        beside = labels_path or path.with_suffix(".y.npy")
+        beside = Path(labels_path or path.with_suffix(".y.npy"))
         if labels_path is None and not beside.exists():
             raise DataError(
                 f"{path} has no labels; store them in the file as 'y', or beside it as "

@@ -1,4 +1,4 @@
-"""Read tables as row blocks: the dialect of text tables, and batches of named columns.
+"""Read tables: the dialect of text tables, and batches of named columns.
 
 The dialect is detected from the header, which is not a record, and from a byte-order mark. So no
 record affects how another is read. Without a header, and in JSON lines, it has fixed defaults.
@@ -9,18 +9,14 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from dplasso.data.blocks import BlockSource, Piece, Rows, files_source
 from dplasso.data.formats import plain_suffix, table_format
-from dplasso.data.source_files import SourceFiles, line_blocks
+from dplasso.data.source_files import line_blocks
 from dplasso.errors import DataError
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -99,33 +95,34 @@ class Dialect:
         return self.columns is None and self.header is not False
 
 
-def check_goes(path: Path, dialect: Dialect | None, *, text: bool) -> None:
-    """Raise `DataError` if the format of a file lacks some settings of a dialect."""
-    if dialect is None:
-        return
-    if not text:
+DETECTED = Dialect()
+"""The dialect of which all settings are detected."""
+
+
+def refuse_dialect(path: Path, asked: Dialect) -> None:
+    """Raise `DataError` if a dialect is asked for, for a file that is not a text table."""
+    if asked.is_asked:
         raise DataError(
             f"{path} is not a text table; leave out `delimiter`, `decimal`, `columns`, `header` "
             "and `encoding`, which are for CSV (JSON lines: encoding only)"
         )
-    if plain_suffix(path) not in DELIMITERS and replace(dialect, encoding=None).is_asked:
-        raise DataError(
-            f"{path}: JSON lines have no `delimiter`, `decimal`, `header` or `columns`; leave "
-            "these out"
-        )
 
 
-def sniffed(path: Path, asked: Dialect | None) -> Dialect:
+def sniffed(path: Path, asked: Dialect) -> Dialect:
     """Return the dialect of a text table: as `asked`, otherwise detected from the header.
 
     Without a header, all that was not asked for has a fixed default: the first line is a record.
     """
-    asked = asked or Dialect()
-    check_goes(path, asked, text=True)
+    usual = DELIMITERS.get(plain_suffix(path))
+    if usual is None and replace(asked, encoding=None).is_asked:
+        raise DataError(
+            f"{path}: JSON lines have no `delimiter`, `decimal`, `header` or `columns`; leave "
+            "these out"
+        )
     with closing(line_blocks(path, _HEADER_BYTES)) as blocks:
         start = next(blocks, (b"", 0))[0]
     marked = "utf-16" if start.startswith(_UTF_16) else "utf-8"
-    if (usual := DELIMITERS.get(plain_suffix(path))) is None:
+    if usual is None:
         return Dialect(encoding=asked.encoding or marked)
     encoding, note, header = asked.encoding or "utf-8", "", ""
     if asked.has_header:
@@ -154,7 +151,7 @@ def _note_and_header(start: bytes, encoding: str) -> tuple[str, str]:
     return (first, lines.readline()) if SEPARATOR_NOTE.fullmatch(first) else ("", first)
 
 
-def said(path: Path, asked: Dialect | None) -> str | None:
+def said(path: Path, asked: Dialect) -> str | None:
     """Describe the dialect of a text table for the user; None if it is the usual one."""
     dialect = sniffed(path, asked)
     usual = DELIMITERS.get(plain_suffix(path))
@@ -171,17 +168,17 @@ def said(path: Path, asked: Dialect | None) -> str | None:
         ]
     phrases.append("UTF-8" if dialect.encoding == "utf-8" else str(dialect.encoding))
     options = "--delimiter, --decimal, --encoding set it"
-    shown = f"as its header shows; {options}" if asked is None else "as asked"
+    shown = "as asked" if asked.is_asked else f"as its header shows; {options}"
     return f"{path.name}: {', '.join(phrases)} ({shown})"
 
 
-def with_points(values: list[str], decimal: str, asked: Dialect | None) -> list[str]:
+def with_points(values: list[str], decimal: str, asked: Dialect) -> list[str]:
     """Convert numbers to Python's notation, and leave other fields unchanged.
 
     With a decimal comma 3,5 is a number. Thousands separators are read only if the user set
     `decimal`.
     """
-    grouped = None if asked is None or asked.decimal is None else _GROUPED[decimal]
+    grouped = None if asked.decimal is None else _GROUPED[decimal]
     if decimal == "." and grouped is None:
         return values
     group = "." if decimal == "," else ","
@@ -246,15 +243,14 @@ def alike(word: Any) -> str:
 class TableReader:
     """Read a table file with the module for its format."""
 
-    def __init__(self, path: Path, dialect: Dialect | None) -> None:
+    def __init__(self, path: Path, dialect: Dialect) -> None:
         file_format = table_format(path)
-        check_goes(path, dialect, text=file_format.compressible)
-        self.path, self.module = path, file_format.reader
-        self._asked, self._text = dialect, file_format.compressible
-
-    @cached_property
-    def _dialect(self) -> tuple[Dialect, ...]:
-        return (sniffed(self.path, self._asked),) if self._text else ()
+        self.path, self.module, self._asked = path, file_format.reader, dialect
+        self._dialect: tuple[Dialect, ...] = ()
+        if file_format.compressible:
+            self._dialect = (sniffed(path, dialect),)
+        else:
+            refuse_dialect(path, dialect)
 
     def column_names(self) -> list[str]:
         """Return the names of the columns."""
@@ -270,30 +266,3 @@ class TableReader:
             for name in set(columns) - {as_they_stand} if decimal else ():
                 batch.columns[name] = with_points(batch.columns[name], decimal, self._asked)
             yield batch
-
-
-def table_source(
-    files: SourceFiles,
-    columns: Sequence[str],
-    encode: Callable[[Batch], Rows],
-    n_features: int | None,
-    *,
-    label: str | None,
-    person: str | None = None,
-    memory_share: float = 1.0,
-    dialect: Dialect | None = None,
-) -> BlockSource:
-    """Return tables as row blocks; all labels are 0 if `label` is None."""
-    readers = [TableReader(path, dialect) for path in files.paths]
-    wanted = [*columns, *(name for name in (label, person) if name is not None)]
-
-    def read(i: int, memory_bytes: int) -> Generator[Piece]:
-        reader = readers[i]
-        for batch in reader.batches(wanted, int(memory_bytes * memory_share), person):
-            labels = np.zeros(batch.n_rows) if label is None else reader.module.labels(batch, label)
-            names = None
-            if person is not None:
-                names = batch.columns[person], partial(batch.where, person)
-            yield Piece(encode(batch), labels, batch.done, partial(batch.where, str(label)), names)
-
-    return files_source(files, n_features, read)

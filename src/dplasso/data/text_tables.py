@@ -21,7 +21,6 @@ from dplasso.data.table_batches import (
     Dialect,
     alike,
     check_columns,
-    sniffed,
 )
 from dplasso.errors import DataError
 
@@ -36,35 +35,34 @@ _LINE_END = re.compile(rb"\r\n?|\n")
 _RECORDS_LOOKED_AT, _FIELDS_LOOKED_AT = 1_000, 100_000
 
 
-def column_names(path: Path, dialect: Dialect | None = None) -> list[str]:
+def column_names(path: Path, dialect: Dialect) -> list[str]:
     """Return the column names of CSV, or the keys of the first object of JSON lines.
 
     The names are in the first line, unless the dialect declares it a record. Raises `DataError` if
     the first line looks like a record.
     """
-    detected = sniffed(path, dialect)
-    with closing(_Lines(path, BLOCK_BYTES, detected)) as lines:
+    with closing(_Lines(path, BLOCK_BYTES, dialect)) as lines:
         if plain_suffix(path) not in DELIMITERS:
             return list(next(_objects(lines), {}))
         rows = _csv_reader(lines)
         names = [name.strip() for name in next(rows)]
-        if detected.names:
-            refuse_wrong_names(path, names, detected.names)
-            return detected.names
-        if detected.header is False:
+        if dialect.names:
+            refuse_wrong_names(path, names, dialect.names)
+            return dialect.names
+        if dialect.header is False:
             return [f"column_{number}" for number in range(1, len(names) + 1)]
-        if detected.header is None:
+        if dialect.header is None:
             most = min(_RECORDS_LOOKED_AT, _FIELDS_LOOKED_AT // max(len(names), 1) + 1)
             refuse_record(path, names, islice(rows, most))
         return names
 
 
 def batches(
-    path: Path, columns: Sequence[str], memory_bytes: int, dialect: Dialect | None = None
+    path: Path, columns: Sequence[str], memory_bytes: int, dialect: Dialect
 ) -> Iterator[Batch]:
     """Yield batches of some columns of a file, or of some keys of its objects."""
     block_bytes = min(BLOCK_BYTES, max(memory_bytes // 8, 1 << 12))
-    lines = _Lines(path, block_bytes, sniffed(path, dialect))
+    lines = _Lines(path, block_bytes, dialect)
     most = min(memory_bytes // _BYTES_PER_CHARACTER, _MOST_CHARACTERS)
     is_csv = plain_suffix(path) in DELIMITERS
     rows = partial(_csv_rows, column_names(path, dialect)) if is_csv else _json_rows

@@ -1,34 +1,28 @@
 """Read data files of any format as sparse rows, and record how their columns were made."""
 
-from collections.abc import Iterable, Mapping
-from importlib import import_module
+from collections.abc import Generator, Iterable, Mapping
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from dplasso.data import table_batches
-from dplasso.data.blocks import BlockSource, Rows, binarized, gather
+import numpy as np
+
+from dplasso.data.blocks import BlockSource, Piece, binarized, files_source, gather
 from dplasso.data.formats import Dataset, block_source, is_table
 from dplasso.data.people import number_people
 from dplasso.data.source_files import Paths, Progress, check_readable, expand, source_files
 from dplasso.data.store import is_store, open_store
-from dplasso.data.table_batches import Batch, Dialect, TableReader, check_goes
+from dplasso.data.table_batches import DETECTED, Batch, Dialect, TableReader, refuse_dialect
 from dplasso.encoding.contract import as_arrow
 from dplasso.encoding.hashed import Text
 from dplasso.encoding.origin import Origin, with_origin
 from dplasso.encoding.schema import Schema, encode
-from dplasso.errors import DataError
+from dplasso.errors import DataError, need
 
 # A draft reads fewer rows if the table has very many columns.
 _DRAFT_ROWS, _DRAFT_FIELDS = 1 << 16, 1 << 23
 _DRAFT_BYTES = 1 << 27
-
-
-class EncodedRecords(NamedTuple):
-    """Records as sparse rows, and how their columns were made."""
-
-    source: BlockSource
-    origin: dict[str, Any]
 
 
 def encode_files(
@@ -36,20 +30,19 @@ def encode_files(
     schema: Schema | None = None,
     *,
     person_column: str | None = None,
-    n_features: int | None = None,
-    zero_based: bool = False,
-    labels_path: str | Path | None = None,
     binarize: bool = False,
     labelled: bool = True,
-    dialect: Dialect | None = None,
-) -> EncodedRecords:
+    dialect: Dialect = DETECTED,
+    **layout: Any,
+) -> BlockSource:
     """Open data files as sparse rows; errors in their content are raised during reading.
 
-    `schema`: of a table. svmlight text and .npz take `n_features`, `zero_based`, `labels_path`.
+    `schema`: of a table. Svmlight text and .npz take a `Layout` instead.
     `person_column`: column that identifies the person of each row; needs a schema.
     `labelled`: whether to read the labels of tables and .npz; otherwise they are all 0.
     """
     files = expand(paths)
+    _check_schema(files, schema, layout)
     if person_column is not None and schema is None:
         raise DataError(
             f"{files[0]} does not say which person each row belongs to: only a table that a "
@@ -58,16 +51,9 @@ def encode_files(
     if schema is not None:
         source = _table_source(files, schema, labelled, person_column, dialect)
     else:
-        check_goes(files[0], dialect, text=False)
-        source = block_source(
-            files,
-            n_features=n_features,
-            zero_based=zero_based,
-            labels_path=labels_path,
-            labelled=labelled,
-        )
-    origin = Origin(schema, binarize).to_json()
-    return EncodedRecords(binarized(source) if binarize else source, origin)
+        refuse_dialect(files[0], dialect)
+        source = block_source(files, labelled=labelled, **layout)
+    return binarized(source) if binarize else source
 
 
 def read_records(
@@ -93,6 +79,7 @@ def read_records(
             )
         _refuse_folder(stores[0])
         options.pop("labelled", None)
+        refuse_dialect(stores[0], options.pop("dialect", DETECTED))
         store = open_store(stores[0])
         _refuse_options(options | {"schema": schema}, "a store; pass it to the conversion")
         if n_features is not None and n_features != store.shape[1]:
@@ -101,31 +88,36 @@ def read_records(
                 "convert the data with that number of columns"
             )
         return Dataset(store.X, store.y, str(stores[0]))
-    if any(map(is_table, files)):
-        if schema is None:
-            raise DataError(
-                f"{files[0]} is a table and needs a schema (--schema); draft one with: dplasso "
-                f"schema draft {files[0]}"
-            )
-        if n_features is not None and n_features != schema.n_features:
-            raise DataError(
-                f"the schema makes {schema.n_features:,} columns, but `n_features` is "
-                f"{n_features:,}; leave `n_features` out"
-            )
-        of_rows = {name: options.get(name) for name in ("zero_based", "labels_path")}
-        _refuse_options(of_rows, "a table")
-    elif schema is not None:
-        check_readable(files[0])
-        raise DataError(
-            f"{files[0]} is not a table; a schema encodes CSV, JSON lines, Parquet or Arrow: save "
-            "the data in one of these formats"
-        )
-    source = encode_files(files, schema, n_features=n_features, **options).source
+    source = encode_files(files, schema, n_features=n_features, **options)
     X, y, people = gather(source, progress)
     numbers = None if people is None else number_people(people)
     declared = schema is not None or n_features is not None
     origin = Origin(schema, options.get("binarize", False), columns_declared=declared)
     return Dataset(with_origin(X, origin), y, source.name, numbers)
+
+
+def _check_schema(files: list[Path], schema: Schema | None, layout: Mapping[str, Any]) -> None:
+    """Raise `DataError` for a table without a schema, other files with one, and wrong options."""
+    if not any(map(is_table, files)):
+        if schema is None:
+            return
+        check_readable(files[0])
+        raise DataError(
+            f"{files[0]} is not a table; a schema encodes CSV, JSON lines, Parquet or Arrow: save "
+            "the data in one of these formats"
+        )
+    if schema is None:
+        raise DataError(
+            f"{files[0]} is a table and needs a schema (--schema); draft one with: dplasso "
+            f"schema draft {files[0]}"
+        )
+    n_features = layout.get("n_features")
+    if n_features is not None and n_features != schema.n_features:
+        raise DataError(
+            f"the schema makes {schema.n_features:,} columns, but `n_features` is "
+            f"{n_features:,}; leave `n_features` out"
+        )
+    _refuse_options(dict(layout) | {"n_features": None}, "a table")
 
 
 def _refuse_options(options: Mapping[str, Any], what: str) -> None:
@@ -141,54 +133,50 @@ def _refuse_folder(path: Path) -> None:
 
 
 def _table_source(
-    files: Paths, schema: Schema, labelled: bool, person_column: str | None, dialect: Dialect | None
+    paths: Paths, schema: Schema, labelled: bool, person: str | None, dialect: Dialect
 ) -> BlockSource:
+    """Return tables as row blocks; all labels are 0 if not `labelled`."""
     if labelled and schema.label is None:
         raise DataError(
             'the schema names no column of labels; name it in the schema ("label") or with '
             "--label-column"
         )
-    if person_column is not None and person_column in (*schema.columns, schema.label):
+    if person is not None and person in (*schema.columns, schema.label):
         raise DataError(
-            f"column {person_column!r} identifies people, so it cannot be a feature or the label: "
+            f"column {person!r} identifies people, so it cannot be a feature or the label: "
             "remove it from the schema"
         )
     texts = [isinstance(part, Text) for part in schema.parts]
     if not all(texts):
-        need_pyarrow()
+        need("pyarrow", "A table")
+    files = source_files(paths)
+    readers = [TableReader(path, dialect) for path in files.paths]
+    label = schema.label if labelled else None
+    wanted = [*schema.columns, *(name for name in (label, person) if name is not None)]
+    # The words of a text take more memory than the entries of other columns.
+    share = 0.5 if any(texts) else 1.0
 
-    def encoded(batch: Batch) -> Rows:
-        return encode(schema, batch.columns, batch.where)
+    def read(i: int, memory_bytes: int) -> Generator[Piece]:
+        reader = readers[i]
+        for batch in reader.batches(wanted, int(memory_bytes * share), person):
+            labels = np.zeros(batch.n_rows) if label is None else reader.module.labels(batch, label)
+            names = (
+                None if person is None else (batch.columns[person], partial(batch.where, person))
+            )
+            rows = encode(schema, batch.columns, batch.where)
+            yield Piece(rows, labels, batch.done, partial(batch.where, str(label)), names)
 
-    return table_batches.table_source(
-        source_files(files),
-        schema.columns,
-        encoded,
-        schema.n_features,
-        label=schema.label if labelled else None,
-        person=person_column,
-        # The words of a text take more memory than the entries of other columns.
-        memory_share=0.5 if any(texts) else 1.0,
-        dialect=dialect,
-    )
-
-
-def need_pyarrow() -> None:
-    """Raise `DataError` if pyarrow is not installed."""
-    try:
-        import_module("dplasso.data.arrow_tables")
-    except ImportError as error:
-        raise DataError(str(error)) from error
+    return files_source(files, schema.n_features, read)
 
 
 def first_rows(
     path: str | Path,
     most: int | None = None,
-    dialect: Dialect | None = None,
+    dialect: Dialect = DETECTED,
     progress: Progress | None = None,
 ) -> Any:
     """Return the first rows of a table file as pyarrow.Table; by default 65,536 or fewer."""
-    need_pyarrow()
+    need("pyarrow", "A table")
     import pyarrow as pa
 
     path = Path(path)

@@ -152,9 +152,8 @@ def _drafted(name: str, values: Any, missing: Sequence[str]) -> tuple[list[Part]
     values = pc.utf8_trim_whitespace(values)
     values = values.filter(pc.not_equal(values, ""))
     words = pa.array(list(map(alike, missing)), values.type)
-    absent = values.filter(pc.is_in(pc.utf8_lower(values), words))
-    n_values = len(values)
-    values = values.filter(pc.invert(pc.is_in(pc.utf8_lower(values), words)))
+    is_absent, n_values = pc.is_in(pc.utf8_lower(values), words), len(values)
+    absent, values = values.filter(is_absent), values.filter(pc.invert(is_absent))
     if not len(values):
         return [], "", ""
     parts, what, strange = _of_texts(name, values)
