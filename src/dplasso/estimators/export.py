@@ -17,7 +17,7 @@ from dplasso.model.linear import reading_for
 
 # These versions are from 2020, and every current runtime supports them.
 OPSET, _IR = 13, 7
-# A limit that no entry reaches in practice.
+# A limit that no entry reaches in practice, and whose reciprocal is exact.
 _UNLIMITED = 2.0**500
 # Smaller than any non-zero length of a row in single precision.
 _TINY = 1e-60
@@ -26,10 +26,9 @@ _TINY = 1e-60
 class Plain(NamedTuple):
     """A fitted classifier as plain arrays; the `kept` columns are read, all if these are none.
 
-    Entries are clipped to `bound`, or else rows less `centres` are clipped to `limits`, infinite
-    for none, and divided by the `divisors` of columns and by their length, which is at least
-    `norm_bound`. The residual bound C, `loss_bound`, bounds a record's residuals together if
-    `by_length` (docs/multiclass.md).
+    Entries are clipped to `bound`, or else rows less `centres` are clipped to `limits`, and divided
+    by the `divisors` of columns and by their length, which is at least `norm_bound`. The residual
+    bound C, `loss_bound`, bounds a record's residuals together if `by_length` (docs/multiclass.md).
     """
 
     kept: NDArray[np.integer]
@@ -59,8 +58,7 @@ def plain_of(fitted: Any) -> Plain:
     if divisors.size:
         weights[:, kept if kept.size else slice(None)] *= divisors
     terms = loss_of(fitted.model_).link_terms
-    limits = np.where(scaling.limits > 0.0, scaling.limits, np.inf)
-    read = kept, bound, scaling.norm_bound, scaling.centres, limits, divisors
+    read = kept, bound, scaling.norm_bound, scaling.centres, scaling.limits, divisors
     return Plain(*read, weights, fitted.intercept_, *terms)
 
 

@@ -32,7 +32,7 @@ from dplasso.matrix.centring import centred_rows
 from dplasso.matrix.compressed import Compressed, Make
 from dplasso.matrix.geometry import Geometry, mixed_rows
 from dplasso.matrix.scaling import Mix, Scaling, constant_entry
-from dplasso.matrix.starting import StartingModel, StartingRows
+from dplasso.matrix.starting import StartingModel, StartingRows, last_made
 from dplasso.matrix.tiles import Tiles, lay_tiles
 from dplasso.matrix.unit_rows import (
     UnitRows,
@@ -73,10 +73,8 @@ class GradientRows:
 
     def lay_out(self) -> Tiles:
         """Lay the rows out as tiles unless this has been done."""
-        if "tiles" not in self._known:
-            arguments = self.rows, self.n_columns, self.loss.n_outputs, self.threads
-            self._known["tiles"] = lay_tiles(*arguments, self.make)
-        tiles: Tiles = self._known["tiles"]
+        arguments = self.rows, self.n_columns, self.loss.n_outputs, self.threads, self.make
+        tiles: Tiles = last_made(self._known, "tiles", (), lambda: lay_tiles(*arguments))
         return tiles
 
     def part(
@@ -111,7 +109,7 @@ class GradientRows:
 
     def magnitudes(self, scaling: Scaling, unit: float) -> NDArray[np.int64]:
         """Return the counts of `row_magnitudes` in units, of each column in turn."""
-        rows = self._rows(scaling)
+        rows, _ = self._rows(scaling)
         return self._summed(
             self.n_columns * N_MAGNITUDES,
             lambda *own: row_magnitudes(rows, self.targets, unit, *own),
@@ -121,7 +119,7 @@ class GradientRows:
         self, scaling: Scaling, bounds: NDArray[np.float64], unit: float
     ) -> NDArray[np.int64]:
         """Return the sums of `row_entries` in units, of each column."""
-        rows = self._rows(scaling)
+        rows, _ = self._rows(scaling)
         return self._summed(
             self.n_columns,
             lambda *own: row_entries(rows, bounds, self.targets, unit, *own),
@@ -185,23 +183,18 @@ class GradientRows:
 
     def _unit_rows(self, scaling: Scaling) -> UnitRows:
         """Return unit rows of the columns that are kept, or of all."""
-        centring, own = (scaling.centres, scaling.limits), (scaling.scale_exponents, scaling.around)
-        arrays = scaling.kept, *own, *centring
-        asked = scaling.constant, scaling.norm_bound, *(array.tobytes() for array in arrays)
-        if asked != self._known.get("unit rows", [None])[0]:
-            # After a cut the columns before it are not needed again.
-            self._known.pop("unit rows", None)
-            if scaling.kept.size or scaling.centres.size:
-                self._known.pop("tiles", None)
-            self._known["unit rows"] = asked, self._made_unit_rows(scaling)
-        made: UnitRows = self._known["unit rows"][1]
+        asked = scaling._replace(length=1.0)
+        made: UnitRows = last_made(self._known, "unit rows", asked, lambda: self._made(scaling))
         if scaling.length == 1.0:
             return made
         return made._replace(factor=made.factor / scaling.length)
 
-    def _made_unit_rows(self, scaling: Scaling) -> UnitRows:
+    def _made(self, scaling: Scaling) -> UnitRows:
         constant, scale_exponents = scaling.constant, scaling.scale_exponents
-        rows, size = self._rows(scaling), scaling.kept.size or self.n_columns
+        if scaling.kept.size or scaling.centres.size:
+            # After a cut the columns before it are not needed again.
+            self._known.pop("tiles", None)
+        (rows, make), size = self._rows(scaling), scaling.kept.size or self.n_columns
         if self.whole is None:
             arguments = rows, constant, scaling.norm_bound, self.threads, scale_exponents
             factor = row_factors(*arguments)
@@ -210,24 +203,18 @@ class GradientRows:
         if rows is self.rows:
             tiles = self.lay_out()
         else:
-            make = np.empty if scaling.kept.size else self.make
             tiles = lay_tiles(rows, size, self.loss.n_outputs, self.threads, make)
         return UnitRows(rows, tiles, factor, size, constant_entry(constant), scale_exponents)
 
-    def _rows(self, scaling: Scaling) -> Compressed:
-        """Return the rows of the columns in use, centred."""
-        rows, kept, make = self.rows, scaling.kept, self.make
-        centring = scaling.centres, scaling.limits
-        if kept.size:
-            rows, make = keep_columns(rows, kept, self.n_columns, self.threads), np.empty
-        if not scaling.centres.size:
-            return rows
-        asked = [array.tobytes() for array in (kept, *centring)]
-        if asked != self._known.get("centred", [None])[0]:
-            self._known.pop("centred", None)
-            self._known["centred"] = asked, centred_rows(rows, *centring, self.threads, make)
-        centred: Compressed = self._known["centred"][1]
-        return centred
+    def _rows(self, scaling: Scaling) -> tuple[Compressed, Make]:
+        """Return the rows of the columns in use, centred, and what makes arrays of their size."""
+        rows, make, asked = self.rows, self.make, (scaling.kept, scaling.centres, scaling.limits)
+        if scaling.kept.size:
+            rows, make = keep_columns(rows, scaling.kept, self.n_columns, self.threads), np.empty
+        if scaling.centres.size:
+            arguments = rows, *asked[1:], self.threads, make
+            rows = last_made(self._known, "centred", asked, lambda: centred_rows(*arguments))
+        return rows, make
 
     def _weights(self, data: UnitRows, scaling: Scaling) -> NDArray[np.float64]:
         """Return weights that limit each contribution to that of a unit row, shape (N,)."""

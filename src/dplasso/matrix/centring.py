@@ -17,8 +17,8 @@ def centred_rows(
 ) -> Compressed:
     """Return rows from whose entries the centre of the column is taken, in double precision.
 
-    What is left is clipped to the column's limit, unless that is 0. Columns whose centre is 0 keep
-    their entries. The others have an entry in every row.
+    What is left is clipped to the column's limit, because differences of huge numbers may not be
+    finite. Columns whose centre is 0 keep their entries. The others have an entry in every row.
     """
     columns = np.flatnonzero(centres)
     if not columns.size:
@@ -29,8 +29,6 @@ def centred_rows(
     indptr = np.cumsum(counts)
     indices = make(int(indptr[-1]), rows.indices.dtype)
     centred = Compressed(indptr, indices, make(indices.size, np.float64), 0.0)
-    # Finite, because differences of huge numbers may not be.
-    limits = np.where(limits > 0.0, limits, np.finfo(np.float64).max)
     arguments = rows, columns, centres, limits
     threads.run(lambda t: _centre(*arguments, edges[t], edges[t + 1], centred))
     return centred

@@ -14,6 +14,8 @@ SCALES: NDArray[np.float64] = np.ldexp(1.0, -np.arange(MOST_SCALE_EXPONENT + 1))
 NO_SCALE_EXPONENTS = np.zeros(0, dtype=np.int8)
 # No column is centred.
 NO_CENTRES = np.zeros(0)
+# Entries that are clipped to it stay as they are.
+UNLIMITED = float(np.finfo(np.float64).max)
 
 
 class Scaling(NamedTuple):
@@ -26,7 +28,7 @@ class Scaling(NamedTuple):
     `around`: the same for all columns of the records, if rows have their length in all columns.
     `length`: rows are also divided by it, if the columns in use hold a part of that length.
     `centres`: what is taken from the entries of each column in use before all this; empty for 0.
-    `limits`: to which what is left is clipped; 0 for none.
+    `limits`: to which what is left is clipped; `UNLIMITED` for columns that are not centred.
     """
 
     kept: NDArray[np.int64]

@@ -3,6 +3,7 @@
 A margin is a function of its own row and of public numbers, so it needs no noise.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -55,6 +56,20 @@ def useful_slope(weights: NDArray[np.float64]) -> float:
     return min(1.0, _USEFUL / largest / float(np.sqrt(np.mean((size / largest) ** 2))))
 
 
+def last_made(
+    known: dict[str, Any], name: str, asked: tuple[Any, ...], make: Callable[[], Any]
+) -> Any:
+    """Return what was made last under a name if it was asked for alike, else make and keep it."""
+    before = known[name][0] if name in known else ()
+    # Arrays are mostly the same object.
+    same = (a is b or np.array_equal(a, b) for a, b in zip(asked, before, strict=True))
+    if name not in known or not all(same):
+        # What was made before may be large.
+        known.pop(name, None)
+        known[name] = asked, make()
+    return known[name][1]
+
+
 @dataclass(frozen=True)
 class StartingRows:
     """Rows with all their D columns; `columns` are those of the records, empty for all."""
@@ -76,12 +91,10 @@ class StartingRows:
         scale_exponents = scaling.around
         if scale_exponents.size and self.columns.size:
             scale_exponents = spread(scale_exponents, self.columns, self.n_columns)
-        asked = scaling.constant, scaling.norm_bound, scale_exponents.tobytes()
+        asked = scaling.constant, scaling.norm_bound, scale_exponents
+        arguments = self.rows, *asked[:2], threads, scale_exponents
         factors: NDArray[np.float64]
-        before, factors = self._known.get("factors", (None, scale_exponents))
-        if asked != before:
-            factors = row_factors(self.rows, *asked[:2], threads, scale_exponents)
-            self._known["factors"] = asked, factors
+        factors = last_made(self._known, "factors", asked, lambda: row_factors(*arguments))
         return factors
 
     def margins(
@@ -91,14 +104,14 @@ class StartingRows:
         threads: Threads,
     ) -> NDArray[np.float64]:
         """Return the margins of a public model, shape (N, K), finite."""
-        products: NDArray[np.float64]
-        weights, products = self._known.get("products", (None, model.intercept))
-        if weights is not model.weights:
+
+        def multiplied() -> NDArray[np.float64]:
             n_outputs, ones = model.weights.shape[1], np.ones(self.rows.indptr.size - 1)
             vector = np.ascontiguousarray(model.weights[:, 0] if n_outputs == 1 else model.weights)
             products = unit_row_margins(self.rows, vector, ones, np.zeros(n_outputs), threads)
-            products = products.reshape(ones.size, n_outputs)
-            self._known["products"] = model.weights, products
+            return products.reshape(ones.size, n_outputs)
+
+        products = last_made(self._known, "products", (model.weights,), multiplied)
         with np.errstate(over="ignore", invalid="ignore"):
             margins: NDArray[np.float64] = (
                 products * (factor * (model.slope / model.useful_slope))[:, np.newaxis]

@@ -17,6 +17,7 @@ from dplasso.matrix.scaling import (
     NO_CENTRES,
     NO_SCALE_EXPONENTS,
     SCALES,
+    UNLIMITED,
     Mix,
     Scaling,
 )
@@ -139,11 +140,12 @@ class Released:
 
     @property
     def kept_limits(self) -> NDArray[np.float64]:
-        """To which the entries of centred columns are clipped; 0 for none."""
+        """To which the entries of these columns are clipped once they are centred."""
         centres, measured = self.kept_centres, self.last(Magnitudes)
         if measured is None or not centres.size:
             return NO_CENTRES
-        return np.where(centres != 0.0, self._kept(measured.bounds), 0.0)
+        bounds = self._kept(measured.bounds)
+        return np.where((centres != 0.0) & (bounds > 0.0), bounds, UNLIMITED)
 
     @property
     def row_norm(self) -> float | None:
