@@ -36,7 +36,7 @@ from dplasso.gradient_descent.magnitudes import (
 )
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import targets_of
-from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, Scaling
+from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, UNLIMITED, Scaling
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from gradient_descent.cases import HOSTILE, records
 from gradient_descent.reference import entries, magnitudes
@@ -73,13 +73,12 @@ def test_counts_and_sums_are_those_of_the_reference(dtype, weighted, form):
     weights = np.random.default_rng(1).random(40) if weighted else None
     centres, bounds = np.zeros(12), np.zeros(12)
     centres[[0, 5, 6, 11]], bounds[[0, 6, 7]] = (-3.0, 0.1, 5.0, 1e9), (4.0**-10, 0.25, 64.0)
-    limits = np.where(np.arange(12) % 6, 0.0, 4.0)
+    limits = np.where(np.arange(12) % 6, UNLIMITED, 4.0)
     for X, moved in product((sizes, np.where(mixed != 0.0, 3.0, 0.0)), (0.0 * centres, centres)):
         X = X.astype(np.float32).astype(dtype)
         rows = X.astype(np.float64) - moved
         if moved.any():
-            most = np.where(limits > 0.0, limits, np.inf)
-            rows = np.clip(rows, -most, most)
+            rows = np.clip(rows, -limits, limits)
         expected = magnitudes(rows, UNIT, weights=weights).sum(axis=0)
         sums = entries(rows, bounds, UNIT, weights=weights).sum(axis=0)
         assert np.count_nonzero(expected) > 10

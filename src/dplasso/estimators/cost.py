@@ -6,6 +6,7 @@ from inspect import signature
 from typing import Any
 
 from scipy.special import ndtri
+from sklearn.base import is_regressor
 
 from dplasso.errors import ParameterError, shown
 from dplasso.estimators.base import PrivateLinearModel
@@ -14,8 +15,8 @@ from dplasso.estimators.fitting import method_of
 from dplasso.estimators.frank_wolfe_classifier import DPFrankWolfeClassifier
 from dplasso.estimators.regressors import DPLasso, DPLinearRegression
 from dplasso.fit.lasso import Lasso, plan_lasso, row_limit
-from dplasso.fit.method import MANY_COLUMNS, checked_target_bounds
-from dplasso.fit.task import Bounded, Labels, Task
+from dplasso.fit.method import MANY_COLUMNS, Method
+from dplasso.fit.task import Task
 from dplasso.gradient_descent.energies import SCALES_SHARE, pays
 from dplasso.gradient_descent.schedule import CONSTANT, SIGNIFICANT, schedule_for
 from dplasso.phases.intervals import Precision
@@ -88,15 +89,15 @@ def estimator_of(
     return estimator
 
 
-def task_of(n_classes: int, target_bounds: Any) -> Task:
-    """Return the task for these settings; ValueError if they cannot be combined."""
+def planned_fit(estimator: PrivateLinearModel, n_classes: int) -> tuple[Method, Task]:
+    """Return the method and task of a fit without data; ValueError if they cannot be combined."""
     if n_classes < 2:
         raise ParameterError(f"`n_classes` must be 2 or more, got {shown(n_classes)}")
-    if target_bounds is None:
-        return Labels().of_size(n_classes)
-    if n_classes != 2:
+    fitted = method_of(estimator)
+    task = fitted.targets.of_size(n_classes)
+    if task.target_bounds and n_classes != 2:
         raise ParameterError("`n_classes` cannot be combined with `target_bounds` of a regression")
-    return Bounded(checked_target_bounds(target_bounds))
+    return fitted, task
 
 
 def privacy_cost(
@@ -150,11 +151,10 @@ def privacy_cost(
     """
     settings = {"epsilon": epsilon, "delta": delta, **settings}
     estimator = estimator_of(method, target_bounds, **settings)
-    task = task_of(n_classes, getattr(estimator, "target_bounds", None))
+    if not is_regressor(estimator):
+        estimator.set_params(classes=range(n_classes))
+    fitted, task = planned_fit(estimator, n_classes)
     size = MANY_COLUMNS // task.n_outputs if n_features is None else n_features
-    if not task.target_bounds:
-        estimator.set_params(classes=task.classes)
-    fitted = method_of(estimator)
     return fitted.statement(task, fitted.budget(task, size), size)
 
 
@@ -205,8 +205,7 @@ def weakest_association(
             "`method=frank-wolfe` may draw a column several times", advice="use lasso"
         )
     estimator = estimator_of(method, target_bounds, **settings)
-    fitted = method_of(estimator)
-    task = task_of(n_classes, getattr(estimator, "target_bounds", None))
+    fitted, task = planned_fit(estimator, n_classes)
     budget = fitted.budget(task, n_features)
     if budget.leak:
         return Findable(n_features, 0.0, 0.0, 0.0)
@@ -220,13 +219,13 @@ def weakest_association(
         share = left * plan.vertex_share
         n_drawn, n_weights = plan.n_vertices, plan.n_vertices or plan.n_kept or n_features
     if n_drawn:
-        bound = task.residual_bound(private=True)
+        bound = task.bound
         moved = budget.moved(settings.get("feature_bound", 1.0) * bound)
         scale = 2.0 * moved / budget.eps0_of(share, n_drawn)
         # The largest of 2D Gumbel noises of scale s is about s ln(2D).
         gradient = scale * math.log(2.0 * task.n_outputs * n_features)
     else:
-        bound = task.gradient_bound(private=True) / math.sqrt(row_entries)
+        bound = task.gradient_bound / math.sqrt(row_entries)
         mu = budget.mu_of(left * (1.0 - task.calibration))
         gradient = _weakest_estimated(budget, mu, task, n_records, n_features, row_entries)
     rows = gradient / bound
@@ -250,7 +249,7 @@ def _weakest_estimated(
     largest = n_records
     if pays(n_records, budget.moved(1.0) / budget.mu_of(SCALES_SHARE)):
         largest = min(largest, row_entries * energy + CONSTANT * CONSTANT * n_records)
-    loss = task.gradient_loss(task.gradient_bound(private=True))
+    loss = task.gradient_loss(task.gradient_bound)
     moved = budget.moved_by(loss)
     schedule = schedule_for(largest, mu, moved, None, task.kappa, curvature=loss.curvature)
     # With two classes, half of the residuals stay at their bound, where the curvature is zero.
@@ -306,8 +305,7 @@ def plan_intervals(
     method = "logistic" if target_bounds is None else "linear"
     options = {"epsilon": epsilon, "delta": delta, "row_norm": bound, **settings}
     options |= {"infer": {"columns": "all", "share": share}}
-    estimator = estimator_of(method, target_bounds, **options)
-    fitted, task = method_of(estimator), task_of(2, target_bounds)
+    fitted, task = planned_fit(estimator_of(method, target_bounds, **options), 2)
     loss, unit = task.gradient_loss(task.inference_bound), 1.0
     each = squares = positive * (1.0 - positive)
     if target_bounds is not None:

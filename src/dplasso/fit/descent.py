@@ -83,7 +83,7 @@ class GradientDescent(Method):
 
     def loss(self, task: Task) -> Any:
         """Return the loss, whose bound clips no residual at zero weights."""
-        return task.gradient_loss(task.gradient_bound(private=self.is_private))
+        return task.gradient_loss(task.gradient_bound)
 
     def starting(self, task: Task, records: Any) -> Self:
         """Return the method with its prior; ParameterError where no intervals can follow."""
@@ -110,7 +110,8 @@ class GradientDescent(Method):
 
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:
         """Count, scale, descend and calibrate; a short list by successive cuts."""
-        task = self.widest(task)
+        # A statement before the fit is that of the widest spread.
+        task = task.spread(1.0, math.inf)
         loss, most = self.loss(task), self.max_weights
         stages = plan_stages(most, n_features, task.kappa)
         first, vertex_loss = self._counting(task, weighted)
@@ -196,7 +197,7 @@ class GradientDescent(Method):
         balances = self.fit_intercept and not task.many_labels
         balances &= task.spreads or not self.from_prior
         if self.targets.is_balanced or (self.is_private and balances):
-            vertex_loss = task.vertex_loss(task.residual_bound(private=True))
+            vertex_loss = task.vertex_loss(task.bound)
             counting = count(task, vertex_loss, share=self.count_share(task))
             return counting, None if self.from_prior else vertex_loss
         # Without privacy, weights stand for repeated rows. A private fit takes the number of rows,
@@ -224,7 +225,7 @@ class GradientDescent(Method):
         weight = min(counted.total, float(weights @ counts))
         # For more records, shares of sums have fewer bits.
         same = share_bits(counted.total) == share_bits(weight)
-        loss = self.loss(Labels(weight=weights.tolist()).of_classes(task.classes))
+        loss = self.loss(replace(self.targets, weight=weights.tolist()).of_classes(task.classes))
         return loss, weight if same else counted.total
 
 

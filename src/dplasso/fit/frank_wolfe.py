@@ -130,8 +130,7 @@ class FrankWolfeLoop(Method):
 
     def residual_bound(self, task: Task) -> float:
         """Return C, as given or the task's own."""
-        clipped = self.is_private and self.step != "paper"
-        return self.given_bound or task.residual_bound(private=clipped)
+        return self.given_bound or task.bound
 
     def mechanism(self, eps0: float, task: Task, budget: Budget, n_rows: int) -> SelectionRule:
         """Return how a vertex is drawn; only the published step depends on the number of rows."""

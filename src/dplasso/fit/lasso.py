@@ -58,16 +58,15 @@ _REFIT_SHARE = 0.3
 class Shape:
     """The public facts that a plan follows from besides the budget and the number of records.
 
-    `asked`: the most columns of the model, None for the default. `bound`: on each residual.
-    `mixes`: whether gradients use directions of public rows.
+    `asked`: the most columns of the model, None for the default. `mixes`: whether gradients use
+    directions of public rows.
     """
 
     task: Task
     n_features: int
     asked: int | None
-    bound: float
     from_prior: bool
-    mixes: bool = False
+    mixes: bool
 
     @property
     def n_coordinates(self) -> int:
@@ -165,7 +164,7 @@ def row_limit(shape: Shape, n_vertices: int) -> float:
     """Return the squared length of rows, over B^2, up to which gradients find more than draws."""
     draws = n_vertices * math.log(2.0 * shape.n_coordinates) / 2.0
     # How much longer a record's gradient may be than that of a draw.
-    longer = shape.task.norm_bound(shape.bound) / shape.bound
+    longer = shape.task.gradient_bound / shape.task.bound
     return _LONGER_ROWS * draws / (longer * longer)
 
 
@@ -200,20 +199,15 @@ class Lasso(Method):
 
     def shape(self, task: Task, n_features: int) -> Shape:
         """Return the public facts that settings follow from."""
-        return Shape(
-            task,
-            n_features,
-            self.max_weights,
-            task.residual_bound(private=self.is_private),
-            self.from_prior,
-            mixes=self.learn_geometry is not None and self.is_private,
-        )
+        mixes = self.learn_geometry is not None and self.is_private
+        return Shape(task, n_features, self.max_weights, self.from_prior, mixes)
 
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:  # noqa: ARG002
         """Count, draw columns or keep them by gradients, refit and calibrate."""
-        task = self.widest(task)
+        # A statement before the fit is that of the widest spread.
+        task = task.spread(1.0, math.inf)
         shape = self.shape(task, n_features)
-        loss = task.vertex_loss(shape.bound)
+        loss = task.vertex_loss(task.bound)
         descent = Descent(
             course=partial(self._course, shape),
             fit_intercept=self.fit_intercept,
@@ -253,16 +247,16 @@ class Lasso(Method):
         """Choose what the parameters leave open, once records and long rows are counted."""
         shape = self.shape(self.spread(shape.task, released, budget), shape.n_features)
         task, counted, measured = shape.task, counted_of(released), released.last(RowSize)
-        counting = released.entries[: 1 + self.spreads(task) + shape.measures_rows]
+        counting = released.entries[: 1 + task.spreads + shape.measures_rows]
         left = 1.0 - math.fsum(entry.share for entry in counting)
         rho, total = left * budget.mu * budget.mu / 2.0, counted.total
         long_rows = measured is not None and measured.part > 0.5
         plan = plan_lasso(shape, rho, total, long_rows=long_rows)
-        loss = task.vertex_loss(shape.bound)
+        loss = task.vertex_loss(task.bound)
         # A prior has intercepts of its own.
         if self.fit_intercept and not self.from_prior:
             offset = loss.starting_offset(counted.counts, counted.deviation)
-            loss = task.vertex_loss(shape.bound, offset)
+            loss = task.vertex_loss(task.bound, offset)
         drawn, start, size = None, plan.start_share, shape.n_features
         if plan.n_vertices:
             # A vertex weighs radius * 2 / (t0 + ...) each.

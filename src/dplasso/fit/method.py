@@ -162,21 +162,13 @@ class Method:
         starts = self.fit_intercept and not self.from_prior
         return task.counting if starts else COUNT_SHARE
 
-    def spreads(self, task: Task) -> bool:
-        """Return whether the fit finds how far targets spread."""
-        return task.spreads and self.is_private
-
     def fitted_share(self, task: Task) -> float:
         """Return the share of the budget that learns weights."""
-        return 1.0 - self.count_share(task) - SPREAD_SHARE * self.spreads(task)
+        return 1.0 - self.count_share(task) - SPREAD_SHARE * task.spreads
 
     def counting(self, task: Task, first: Phase) -> list[Phase]:
         """Return the phases before all others: `first`, which counts records, and the spread."""
-        return [first, spread()] if self.spreads(task) else [first]
-
-    def widest(self, task: Task) -> Task:
-        """Return the task with the largest bound on residuals, for statements before the fit."""
-        return task.spread(1.0, math.inf) if self.spreads(task) else task
+        return [first, spread()] if task.spreads else [first]
 
     def spread(self, task: Task, released: Released, budget: Budget) -> Task:
         """Return the task with the spread of its targets, where that is released."""
@@ -296,10 +288,13 @@ def common_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def targets_of(params: Mapping[str, Any]) -> Labels | Bounded:
     """Return what an estimator's parameters say of its targets; ValueError if they are invalid."""
+    clips = not math.isinf(params["epsilon"]) and params.get("mechanism") != "paper"
     if "target_bounds" in params:
-        return Bounded(checked_target_bounds(params["target_bounds"]))
+        targets = Bounded(checked_target_bounds(params["target_bounds"]))
+        # Without privacy nothing is clipped while predictions stay in the interval.
+        return targets if clips else replace(targets, bound=2.0, spreads=False)
     labels = Labels(
-        params.get("classes"), params.get("class_weight"), params.get("rows_per_person", 1)
+        params.get("classes"), params.get("class_weight"), params["rows_per_person"], clips
     )
     if not labels.is_balanced:
         checked_class_weight(labels.weight, labels.declared)

@@ -33,19 +33,24 @@ LinearParts = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What a fit learns; `classes`: the labels, of two the negative first."""
+    """What a fit learns; `classes`: the labels, of two the negative first.
+
+    Its bounds are those of a private fit, or of one without privacy.
+    """
 
     classes: NDArray[Any] = field(default_factory=lambda: np.zeros(0))
     target_bounds: tuple[float, float] | None = None
 
     many_labels: ClassVar[bool] = False
+    # Bound C on each residual where columns are drawn.
+    bound: float = 0.5
     # How far noise may move the margin of a unit row in a dense run, and in a refit.
     kappa: float = KAPPA
     refit_kappa: float = 1.0
     # Weight of each drawn column before the refit, times the root of their number.
     column_step: float = 0.8
     # Whether a fit first finds how far targets spread.
-    spreads: ClassVar[bool] = False
+    spreads: bool = False
     # Share of the budget that calibrates the margins at the end.
     calibration: ClassVar[float] = CALIBRATION_SHARE
     # Share of the budget for counts that say where margins start.
@@ -68,13 +73,10 @@ class Task:
         """Return the task once the deviation of its targets is released; `signal` is N mu."""
         return self
 
-    def residual_bound(self, *, private: bool) -> float:
-        """Return the bound C on each residual where columns are drawn."""
-        return 0.5 if private else 1.0
-
-    def gradient_bound(self, *, private: bool) -> float:
-        """Return the bound on the length of a record's residuals in a dense run."""
-        return self.norm_bound(self.residual_bound(private=private))
+    @property
+    def gradient_bound(self) -> float:
+        """Bound on the length of a record's residuals in a dense run."""
+        return self.norm_bound(self.bound)
 
     def norm_bound(self, residual_bound: float) -> float:
         """Return the bound on that length that goes with a bound on each residual."""
@@ -235,7 +237,7 @@ class Bounded(Task):
     kappa: float = 0.1
     refit_kappa: float = 0.2
     column_step: float = 0.2
-    spreads: ClassVar[bool] = True
+    spreads: bool = True
     calibration: ClassVar[float] = 0.0
     # What classes spend on the constants of the calibration.
     counting: ClassVar[float] = CALIBRATION_SHARE
@@ -255,15 +257,13 @@ class Bounded(Task):
     def encode(self, y: NDArray[Any]) -> NDArray[np.float64]:
         return encode_targets(y, self.target_bounds)
 
-    def residual_bound(self, *, private: bool) -> float:
-        # Without privacy nothing is clipped while predictions stay in the interval.
-        return self.bound if private else 2.0
-
     def spread(self, deviation: float, signal: float) -> "Bounded":
         """Suit noise and clipping to targets that fill a small part of their interval.
 
         With more signal, fewer residuals are clipped, because a regression predicts their mean.
         """
+        if not self.spreads:
+            return self
         return replace(
             self,
             bound=min(1.0, deviation * (signal / _UNCLIPPED) ** 0.25),
@@ -306,11 +306,15 @@ _MANY = 1_000
 
 @dataclass(frozen=True)
 class Labels:
-    """Classes as declared: labels or None, their weights, and how many records a person has."""
+    """Classes as declared: labels or None, their weights, and how many records a person has.
+
+    `clips`: whether residuals are clipped, as in all private fits but those of the paper.
+    """
 
     declared: Any = None
     weight: Any = None
     rows_per_person: int = 1
+    clips: bool = True
 
     @property
     def is_declared(self) -> bool:
@@ -352,18 +356,19 @@ class Labels:
                     "`class_weight` is for one label in each row, and `y` has a column for each of "
                     f"{classes.size}; leave it out"
                 )
-            return ManyLabels(classes)
-        if self.weight is None or self.is_balanced:
-            return Binary(classes) if classes.size <= 2 else Multiclass(classes)
-        weights = checked_class_weight(self.weight, classes.tolist())
-        if classes.size <= 2:
-            return Binary(classes, weights)
-        return Multiclass(classes, np.array(weights))
+            task: Task = ManyLabels(classes)
+        elif self.weight is None or self.is_balanced:
+            task = Binary(classes) if classes.size <= 2 else Multiclass(classes)
+        else:
+            weights = checked_class_weight(self.weight, classes.tolist())
+            few = classes.size <= 2
+            task = Binary(classes, weights) if few else Multiclass(classes, np.array(weights))
+        return task if self.clips else replace(task, bound=1.0)
 
     def of_size(self, n_classes: int | None) -> Task:
         if n_classes is None:
             n_classes = len(self.declared) if self.is_declared else 2
-        return Labels().of_classes(np.arange(n_classes))
+        return Labels(clips=self.clips).of_classes(np.arange(n_classes))
 
     def written(self, params: Mapping[str, Any], classes: NDArray[Any]) -> dict[str, Any]:
         # Labels may be an Index, a Series or a range.

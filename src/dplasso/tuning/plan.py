@@ -9,11 +9,8 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from sklearn.base import clone
-
 from dplasso.errors import ParameterError
-from dplasso.estimators.cost import estimator_of, task_of
-from dplasso.estimators.fitting import method_of
+from dplasso.estimators.cost import estimator_of, planned_fit
 from dplasso.fit.method import MANY_COLUMNS
 from dplasso.ledger import UNITS, charge_of, new_budget, rho_limit
 from dplasso.privacy.budget import Budget
@@ -59,13 +56,13 @@ def plan_budget(
         "neighbors": neighbors,
         "rows_per_person": rows_per_person,
     }
-    estimator = estimator_of(method, target_bounds, **common)
-    task = task_of(n_classes, getattr(estimator, "target_bounds", None))
-    metric = METRICS["accuracy" if task.classes.size else "mae"]
-    n_features = MANY_COLUMNS // task.n_outputs
+    is_regression = target_bounds is not None or method == "linear"
+    metric = METRICS["mae" if is_regression else "accuracy"]
 
     def fit(part: float) -> Budget:
-        return method_of(clone(estimator).set_params(epsilon=part)).budget(task, n_features)
+        estimator = estimator_of(method, target_bounds, epsilon=part, **common)
+        fitted, task = planned_fit(estimator, n_classes)
+        return fitted.budget(task, MANY_COLUMNS // task.n_outputs)
 
     def scored(part: float) -> Budget:
         return score_budget(metric, epsilon=part, **common)[0]
