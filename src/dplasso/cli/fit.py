@@ -25,13 +25,13 @@ from dplasso.cli.scoring import numbers_in, score, scores_text
 from dplasso.cli.training import EstimatorOptions, train_with_bar
 from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
+from dplasso.data.store import Store
 from dplasso.encoding.origin import columns_declared, origin_of
 from dplasso.encoding.schema import Schema
 from dplasso.encoding.suggest import coverage_notes
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import method_of
 from dplasso.estimators.predictions import with_odds
-from dplasso.fit.records import store_of
 from dplasso.fit.run import Hooks
 from dplasso.ledger import check_affordable
 from dplasso.model import write_model
@@ -277,8 +277,8 @@ def _print(fitted: _Fitted, report: dict[str, Any], asked: FitOptions, *, explai
         output.weights(report["heaviest"], title, signs(estimator.model_))
     output.inference(getattr(estimator, "inference_", None))
     output.promise(estimator.privacy_, explain=explain)
-    store = store_of(train.X)
-    if asked.person_column is not None or (store is not None and store.knows_people):
+    known = isinstance(train.X, Store) and train.X.knows_people
+    if asked.person_column is not None or known:
         rows = "1 row" if (most := estimator.rows_per_person) == 1 else f"{most:,} rows"
         output.text(f"The fit used at most {rows} of each person (--rows-per-person).")
     output.text()
@@ -319,11 +319,11 @@ def _model_text(estimator: PrivateLinearModel, report: dict[str, Any]) -> str:
 
 def _schema_remarks(train: Dataset) -> list[str]:
     """Name the parts of a schema that no row fell into; none for rows on a cluster."""
-    origin, store, X = origin_of(train.X), store_of(train.X), train.X
+    origin, X = origin_of(train.X), train.X
     if origin is None or origin.schema is None:
         return []
-    if store is not None:
-        counts = store.column_counts()
+    if isinstance(X, Store):
+        counts = X.column_counts()
     elif hasattr(X, "indices"):
         counts = np.bincount(X.indices, minlength=X.shape[1])
     else:

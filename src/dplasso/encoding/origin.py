@@ -138,6 +138,19 @@ def _parsed(name: str) -> re.Match[str] | None:
     return _OTHERS.fullmatch(name) or _NAME.fullmatch(name)
 
 
+def schema_of(origin: Origin | None) -> Schema | None:
+    """Return the schema that made the columns, if one did."""
+    return None if origin is None else origin.schema
+
+
+def column_names(names: Any, schema: Schema | None, n_features: int) -> list[str]:
+    """Return names of all columns: their own, by the schema, or else ``x0``, ``x1`` and so on."""
+    if names is not None:
+        return [str(name) for name in names]
+    columns = range(n_features)
+    return [f"x{j}" for j in columns] if schema is None else schema.names(columns)
+
+
 def is_named(column: str, names: Collection[str]) -> bool:
     """Return whether names hold a column's own, or that of its variable: job of ``job=clerk``."""
     match = _parsed(column)
@@ -150,7 +163,7 @@ def one_hot_groups(records: Any) -> Groups:
     The groups follow from the schema, or else from the names of the columns: ``job=clerk`` and
     ``job=driver`` are a group.
     """
-    schema = None if records.origin is None else records.origin.schema
+    schema = schema_of(records.origin)
     if schema is not None:
         groups: Groups = schema.one_hot
         return groups

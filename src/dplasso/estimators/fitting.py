@@ -1,6 +1,5 @@
 """Fit an estimator: a warning about its columns, the fit, and the fitted attributes."""
 
-import math
 import os
 import warnings
 from collections import defaultdict
@@ -23,7 +22,7 @@ from dplasso.fit.task import Labels
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.model import Model
 from dplasso.model.inference import inference_of
-from dplasso.model.linear import counted_records, steps_of
+from dplasso.model.linear import steps_of
 from dplasso.model.weights import linear_part
 from dplasso.phases.releases import Drawn
 from dplasso.runtime.compilation import announce_compilation, say_once
@@ -161,7 +160,7 @@ def set_fitted(estimator: Any, model: Model) -> None:
         "classes_": model.classes if model.classes.size else None,
         "n_iter_": steps_of(model.released),
         "transcript_": None if drawn is None else Transcript(drawn.vertex, drawn.sign),
-        "n_records_": counted_records(model.released, math.isfinite(model.statement.mu)),
+        "n_records_": model.n_records,
         "n_features_in_": model.n_features,
         "privacy_": model.statement,
         "feature_names_in_": model.feature_names,

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from dplasso.data.store import check_entries
+from dplasso.data.store import Store, check_entries
 from dplasso.encoding.encoder import encoded_alike
 from dplasso.errors import DataError, ParameterError, shown
-from dplasso.fit.records import store_of, validated
+from dplasso.fit.records import validated
 from dplasso.fit.task import Labels, Task
 from dplasso.matrix.centring import centred_rows
 from dplasso.matrix.compressed import Compressed, checked, clipped, compress
@@ -51,24 +51,23 @@ def read_rows(
     """Return the rows and weights of the columns that the model uses, and the rows' factors."""
     X = encoded_alike(X, fitted.model_.origin)
     scaling, bound = reading_for(fitted.model_)
-    kept, store = scaling.kept, store_of(X)
+    kept, make = scaling.kept, X.scratch if isinstance(X, Store) else np.empty
     weights = _weights(fitted.coef_, kept)
-    if store is None:
+    if not isinstance(X, Store):
         X = validated(fitted, X, reset=False)
         matrix, by_rows = compress(checked(X)[:, kept] if kept.size else X)
         rows = matrix if by_rows else transpose(matrix, X.shape[0], threads.count)
     else:
-        if store.shape[1] != fitted.n_features_in_:
+        if X.shape[1] != fitted.n_features_in_:
             raise DataError(
-                f"{store.path} has {store.shape[1]:,} columns, but the model was trained on "
+                f"{X.path} has {X.shape[1]:,} columns, but the model was trained on "
                 f"{fitted.n_features_in_:,}; convert the data with this number (--features)"
             )
-        check_entries(store, n_threads=threads.count)
-        rows = store.rows
+        check_entries(X, n_threads=threads.count)
+        rows = X.rows
         if kept.size:
-            rows = keep_columns(rows, kept, store.shape[1], threads)
+            rows = keep_columns(rows, kept, X.shape[1], threads)
     if bound is None:
-        make = np.empty if store is None else store.scratch
         rows = centred_rows(rows, scaling.centres, scaling.limits, threads, make)
         scaled = scaling.constant, scaling.norm_bound, threads, scaling.scale_exponents
         return rows, weights, row_factors(rows, *scaled)
@@ -166,7 +165,7 @@ def explain(fitted: Any, X: Any, label: Any = None) -> list[Explanation]:
         For a `label` that the model does not have, or if it is required and missing.
     """
     check_is_fitted(fitted, "coef_")
-    if store_of(X) is not None:
+    if isinstance(X, Store):
         raise DataError("rows of a store cannot be explained; pass rows as a table or a matrix")
     with thread_pool(count_threads(fitted.n_jobs)) as threads:
         rows, weights, factor = read_rows(fitted, X, threads)

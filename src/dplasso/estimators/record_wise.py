@@ -12,9 +12,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from dplasso.data.store import Store
 from dplasso.encoding.encoder import PublicEncoder
 from dplasso.errors import DataError, is_ours, of_a_stranger
-from dplasso.fit.records import store_of
 from dplasso.matrix.compressed import checked, without_duplicates
 
 _Declared = TypeVar("_Declared")
@@ -274,7 +274,7 @@ def every_step(step: Any) -> Iterator[tuple[str, Any]]:
 
 def rows_of(steps: Pipeline, X: Any) -> Any:
     """Return the transformed rows; `DataError` if a few, transformed again one by one, differ."""
-    if len(steps) and store_of(X) is not None:
+    if len(steps) and isinstance(X, Store):
         raise DataError(
             "the rows of a store are encoded already: pass the last step of the pipeline alone"
         )

@@ -15,7 +15,7 @@ from dplasso.data.blocks import matrix_source
 from dplasso.data.people import hash_people
 from dplasso.encoding.origin import columns_declared, refuse_lost_edges
 from dplasso.errors import DataError
-from dplasso.fit.records import local_records, person_numbers, store_of
+from dplasso.fit.records import local_records, person_numbers
 from dplasso.runtime.progress import late_progress
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def write_store(
     (3, 3)
     """
     refuse_lost_edges(X)
-    if store_of(X) is not None:
+    if isinstance(X, store.Store):
         raise DataError("X is a store already", advice="copy its folder, or pass X.tocsr()")
     if y is None:
         raise DataError("`y` is None", advice="pass a label or a target for each row")

@@ -1,6 +1,7 @@
 """How a model is fitted: the parameters that every method has, checked once, and its contract."""
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -9,7 +10,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
-from dplasso.errors import ParameterError, shown
+from dplasso.encoding.origin import schema_of
+from dplasso.errors import NoiseWarning, ParameterError, shown
 from dplasso.fit.public_knowledge import (
     PARAMETERS,
     Learn,
@@ -138,12 +140,12 @@ class Method:
 
     def starting(self, task: Task, records: Any) -> Self:
         """Return the method once the columns are known, with prior, geometry and levels."""
-        origin, method = records.origin, self
-        if origin is not None:
-            made = origin.schema is not None or bool(origin.binarize)
-            method = replace(method, raw_columns=not made)
-        if origin is not None and origin.schema is not None:
-            method = replace(method, levels=origin.schema.levels, pairs=origin.schema.pairs)
+        origin, schema, method = records.origin, schema_of(records.origin), self
+        if schema is not None:
+            levels, pairs = schema.levels, schema.pairs
+            method = replace(method, raw_columns=False, levels=levels, pairs=pairs)
+        elif origin is not None and origin.binarize:
+            method = replace(method, raw_columns=False)
         if self.start is not None:
             method = replace(method, prior=self.start(self, task, records))
         if self.learn_geometry is not None:
@@ -178,24 +180,26 @@ class Method:
         signal = counted_of(released).total * budget.mu_of(1.0) / budget.moved(1.0)
         return task.spread(last_spread.deviation, signal)
 
-    def noise_warning(self, task: Task, budget: Budget, n_records: float) -> str:
-        """Return a warning if the noise outweighs the signal of the records, else an empty text.
+    def warn_of_noise(self, task: Task, budget: Budget, n_records: float) -> None:
+        """Warn if the noise outweighs the signal of the records.
 
         The signal is the gradient of N rows that agree, over the noise, without public knowledge.
         """
         if budget.leak or self.from_prior or self.geometry is not None:
-            return ""
+            return
         signal = n_records * budget.mu_of(self.fitted_share(task)) / budget.moved(1.0)
         if signal / max(2, task.n_outputs) >= LEAST_SIGNAL:
-            return ""
+            return
         records = f"{n_records:,.0f} records"
         if self.n_records is None and self.neighbors == "add-remove":
             records = f"about {records} (a noisy count)"
         of = f" of {task.n_outputs:,} classes" if task.n_outputs > 2 else ""
-        return (
+        warnings.warn(
             f"with {records}{of} and epsilon={budget.epsilon:g}, the noise outweighs what the "
             "records can tell: the model may be no better than chance; more records or a larger "
-            "epsilon help"
+            "epsilon help",
+            NoiseWarning,
+            stacklevel=5,
         )
 
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:
@@ -216,9 +220,9 @@ class Method:
             plain_sum=self.ledger is None,
         )
 
-    def cost(self, n_features: int = MANY_COLUMNS, n_classes: int | None = None) -> Budget:
-        """Return what a fit spends before there are data; see `Labels.of_size`."""
-        return self.budget(self.targets.of_size(n_classes), n_features)
+    def cost(self, n_features: int = MANY_COLUMNS) -> Budget:
+        """Return what a fit spends before there are data; of two classes if none are declared."""
+        return self.budget(self.targets.of_size(), n_features)
 
     def statement(
         self,

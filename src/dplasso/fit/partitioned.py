@@ -15,6 +15,7 @@ from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import Partition
 from dplasso.data.people import number_groups
 from dplasso.data.source_files import checked_address, is_address
+from dplasso.data.store import Store
 from dplasso.encoding.origin import (
     Origin,
     check_same_origin,
@@ -23,7 +24,7 @@ from dplasso.encoding.origin import (
 )
 from dplasso.errors import DataError, ParameterError
 from dplasso.fit.method import Method
-from dplasso.fit.records import checked_weights, local_records, rows_within_limit, store_of
+from dplasso.fit.records import checked_weights, local_records, rows_within_limit
 from dplasso.fit.task import Labels, Task
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.losses.targets import Targets
@@ -207,9 +208,8 @@ def _partition(
     estimator: BaseEstimator, X: Any, y: Any, number: int, takes_matrix: bool
 ) -> tuple[Partition, NDArray[np.object_] | None]:
     """Return a partition and the names of its columns, if it has any."""
-    store = store_of(X)
-    if store is not None or isinstance(X, str | os.PathLike):
-        path = os.fspath(store.path if store is not None else X)
+    if isinstance(X, Store | str | os.PathLike):
+        path = os.fspath(X.path if isinstance(X, Store) else X)
         path = checked_address(path) if is_address(path) else os.path.realpath(path)
         if y is not None:
             raise DataError(f"{path} has its own labels; leave y out")

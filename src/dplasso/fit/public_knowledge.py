@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 
 from dplasso.data.store import Store
 from dplasso.encoding.encoder import encoded_alike, is_frame
-from dplasso.encoding.origin import is_named
+from dplasso.encoding.origin import column_names, is_named, schema_of
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError, ParameterError, ParameterTypeError, shown
 from dplasso.fit.public_model import PublicModel, existing, read_prior
@@ -109,7 +109,7 @@ def _matched(model: PublicModel, task: Task, records: Any) -> MatchedPrior:
 
 def _columns(model: PublicModel, records: Any, n_features: int) -> tuple[Any, Any, str]:
     """Return which columns of a public model are which of the records, and a few words on it."""
-    n_model, schema = model.weights.shape[1], getattr(records.origin, "schema", None)
+    n_model, schema = model.weights.shape[1], schema_of(records.origin)
     same = schema is not None and model.schema is not None and schema.same_columns(model.schema)
     theirs = None if same else _names(records.feature_names, schema)
     ours = None if same else _names(model.names, model.schema)
@@ -165,10 +165,7 @@ def _by_name(
 
 def find_named(wanted: tuple[str, ...], records: Any) -> dict[int, str]:
     """Return the columns that `infer` names, with their names; ParameterError if one is missing."""
-    schema = getattr(records.origin, "schema", None)
-    blocks = _names(records.feature_names, schema)
-    numbered = [[f"x{j}" for j in range(records.shape[1])]]
-    names = list(chain.from_iterable(numbered if blocks is None else blocks))
+    names = column_names(records.feature_names, schema_of(records.origin), records.shape[1])
     named = {place: name for place, name in enumerate(names) if is_named(name, wanted)}
     for name in wanted:
         if not any(is_named(column, (name,)) for column in named.values()):
@@ -226,7 +223,7 @@ def trained_on(X: Any, y: Any, method: Any, task: Task) -> PublicModel:
         names=public.feature_names,
         labels=None if classes is None else classes.tolist(),
         learns=task.learns,
-        schema=None if public.origin is None else public.origin.schema,
+        schema=schema_of(public.origin),
     )
 
 
@@ -287,7 +284,7 @@ def public_matrix(public_rows: Any, records: Any) -> Any:
 def _encoded(public_rows: Any, records: LocalRecords) -> Any:
     """Return public rows as a matrix, a table encoded as the records were."""
     names = records.feature_names
-    if is_frame(public_rows) and getattr(records.origin, "schema", None) is None:
+    if is_frame(public_rows) and schema_of(records.origin) is None:
         own = [str(name) for name in public_rows.columns]
         if names is not None and own != [str(name) for name in names]:
             raise DataError(

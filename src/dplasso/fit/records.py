@@ -82,12 +82,16 @@ class LocalRecords:
 
     def limited(self, groups: ArrayLike | None, rows_per_person: int) -> "LocalRecords":
         """Leave out all but the first rows of each person, who may be those of a store."""
+        person = self.people(groups)
+        if person is None:
+            return self
+        return replace(self.only(rows_within_limit(person, rows_per_person)), by_person=True)
+
+    def people(self, groups: ArrayLike | None) -> NDArray[np.int64] | None:
+        """Return the number of each row's person, by `groups` or the store; None if unknown."""
         if groups is None and isinstance(self.X, Store):
             groups = self.X.people
-        if groups is None:
-            return self
-        within = rows_within_limit(person_numbers(groups, len(self.y)), rows_per_person)
-        return replace(self.only(within), by_person=True)
+        return None if groups is None else person_numbers(groups, len(self.y))
 
     def only(self, within: NDArray[np.bool_]) -> "LocalRecords":
         """Leave out all other rows."""
@@ -144,9 +148,8 @@ def local_records(
     `takes_matrix`: whether y may have a column for each of several labels. A store has its own
     labels.
     """
-    store = store_of(X)
     options = {"multi_output": True} if takes_matrix and _is_matrix(y) else {}
-    if store is None:
+    if not isinstance(X, Store):
         # scikit-learn sets attributes of the estimator; a refused fit must not change it.
         noted = object.__new__(type(estimator))
         vars(noted).update(vars(estimator))
@@ -154,18 +157,18 @@ def local_records(
         labels = labels.toarray() if hasattr(labels, "toarray") else labels
         names = getattr(noted, "feature_names_in_", None)
         return LocalRecords(matrix, np.asarray(labels), names, origin_of(X))
-    y = store.y if y is None else y
-    for size, name in zip(store.shape, ("row", "column"), strict=True):
+    y = X.y if y is None else y
+    for size, name in zip(X.shape, ("row", "column"), strict=True):
         if size == 0:
-            raise DataError(f"{store.path} has no {name}; at least one is needed")
+            raise DataError(f"{X.path} has no {name}; at least one is needed")
     with in_our_words():
         labels = check_array(y, ensure_2d=False, dtype=None, input_name="y")
         if labels.ndim != 1 + bool(options):
             raise DataError(
                 f"`y` has the shape {labels.shape}; one label for each record is needed"
             )
-        check_consistent_length(store, labels)
-    return LocalRecords(store, labels, None, origin_of(store))
+        check_consistent_length(X, labels)
+    return LocalRecords(X, labels, None, origin_of(X))
 
 
 def _is_matrix(y: Any) -> bool:
@@ -174,11 +177,6 @@ def _is_matrix(y: Any) -> bool:
         return bool(y) and isinstance(y[0], list | tuple | np.ndarray) and np.size(y[0]) > 1
     shape: tuple[int, ...] = getattr(y, "shape", ())
     return len(shape) == 2 and shape[1] > 1
-
-
-def store_of(X: Any) -> Store | None:
-    """Return a store as it is; None for anything else."""
-    return X if isinstance(X, Store) else None
 
 
 def validated(estimator: BaseEstimator, X: Any, *y: Any, reset: bool, **options: Any) -> Any:

@@ -1,6 +1,5 @@
 """The path from a method and records to a model: the phases of its plan, one after another."""
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from dplasso.encoding.origin import columns_declared
-from dplasso.errors import NoiseWarning
 from dplasso.fit.method import Method
 from dplasso.fit.records import Records
 from dplasso.fit.task import Task
@@ -97,7 +95,7 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, dict[str
     released, snapshot, taken = session.released, session.state, 0
     steps: Steps | None = None
     if method.n_records is not None and not len(released):
-        _warn_of_noise(begun, method.n_records)
+        method.warn_of_noise(begun.task, budget, method.n_records)
     with thread_pool(method.n_threads) as threads:
         stream = random_stream(method.random_state)
         fit = Fit(budget, records, stream, threads, method.starting_model)
@@ -123,7 +121,7 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, dict[str
                 session.keep(released)
                 counted = released.entries[-1].release
                 if method.n_records is None and isinstance(counted, Counted):
-                    _warn_of_noise(begun, counted.total)
+                    method.warn_of_noise(begun.task, budget, counted.total)
     return _modelled(begun, hooks, released, steps)
 
 
@@ -159,13 +157,6 @@ def _known(task: Task, records: Records) -> dict[str, Any]:
     """Return what the cautions need to know besides the statement."""
     declared = columns_declared(records.origin)
     return {"classes": task.classes.tolist(), "columns_declared": declared}
-
-
-def _warn_of_noise(begun: Begun, n_records: float) -> None:
-    """Warn if noise may hide the signal of the records."""
-    words = begun.method.noise_warning(begun.task, begun.budget, float(n_records))
-    if words:
-        warnings.warn(words, NoiseWarning, stacklevel=5)
 
 
 def _modelled(

@@ -365,7 +365,7 @@ class Labels:
             task = Binary(classes, weights) if few else Multiclass(classes, np.array(weights))
         return task if self.clips else replace(task, bound=1.0)
 
-    def of_size(self, n_classes: int | None) -> Task:
+    def of_size(self, n_classes: int | None = None) -> Task:
         if n_classes is None:
             n_classes = len(self.declared) if self.is_declared else 2
         return Labels(clips=self.clips).of_classes(np.arange(n_classes))

@@ -5,6 +5,7 @@ archive's header; labels and the release in arrays of their own (docs/model-file
 hold a release in the same way.
 """
 
+import math
 import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -14,7 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.encoding.origin import Origin, RowSteps, origin_from_json, row_steps_from_json
+from dplasso.encoding.origin import (
+    Origin,
+    RowSteps,
+    origin_from_json,
+    row_steps_from_json,
+    schema_of,
+)
 from dplasso.encoding.schema import Schema
 from dplasso.errors import ModelFileError, shown
 from dplasso.files.archive import (
@@ -29,6 +36,7 @@ from dplasso.files.archive import (
 from dplasso.files.json_values import from_json, to_json
 from dplasso.model.linear import ARRAYS, LinearModel, MatchedPrior, linear_model, prior_from
 from dplasso.phases.released import Released
+from dplasso.phases.releases import Counted
 from dplasso.privacy.statement import PrivacyStatement
 
 FORMAT_VERSION = 3
@@ -188,7 +196,13 @@ class Model(ReleasedFile):
     @property
     def schema(self) -> Schema | None:
         """The schema that made the columns, if one did."""
-        return None if self.origin is None else self.origin.schema
+        return schema_of(self.origin)
+
+    @property
+    def n_records(self) -> float | None:
+        """The number of records, if a private fit released it."""
+        counted = self.released.last(Counted)
+        return counted.total if counted and math.isfinite(self.statement.mu) else None
 
     @property
     def digest(self) -> str:

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from dplasso.encoding.origin import is_named
+from dplasso.encoding.origin import column_names, is_named
 from dplasso.errors import ParameterError, shown
 from dplasso.model.file import Model
-from dplasso.model.linear import counted_records
 from dplasso.model.weights import given_names, target_unit
 from dplasso.phases.moments import Moments, NamedSums, read_infer
 
@@ -216,7 +215,8 @@ def inference_of(model: Model) -> Inference | None:
     scales = unit * sums.units
     parts = [np.sqrt(np.diag(part)) * scales for part in (estimate.noise, estimate.sampling)]
     coef, title = estimate.coefficients * scales, _title(model)
-    names = np.array(_names(model), dtype=object)
+    every = column_names(given_names(model), model.schema, model.n_features)
+    names = np.array(every, dtype=object)
     if isinstance(sums, NamedSums):
         shown, references = np.ones(coef.size, dtype=np.bool_), names[sums.references]
         title += "\n" + _paragraph(
@@ -252,22 +252,14 @@ def _paragraph(text: str) -> str:
     return fill(text, _WIDTH, break_on_hyphens=False)
 
 
-def _names(model: Model) -> list[str]:
-    names, columns = given_names(model), np.arange(model.n_features)
-    if names is not None:
-        return [str(name) for name in names]
-    return [f"x{j}" for j in columns] if model.schema is None else list(model.schema.names(columns))
-
-
 def _title(model: Model) -> str:
     statement = model.statement
     kind = "Logistic regression" if statement.target_bounds is None else "Linear regression"
     if statement.target_bounds is None:
         kind += f" of {model.classes[1]} against {model.classes[0]}"
-    counted = counted_records(model.released, math.isfinite(statement.mu))
     lines = [f"{kind[:_WIDTH]}"]
-    if counted is not None:
-        lines.append(f"epsilon {statement.epsilon:.4g}, about {counted:,.0f} records")
+    if model.n_records is not None:
+        lines.append(f"epsilon {statement.epsilon:.4g}, about {model.n_records:,.0f} records")
     lines.append("Standard errors and intervals hold the noise and the sampling error.")
     return "\n".join(lines)
 

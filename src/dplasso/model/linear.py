@@ -16,7 +16,6 @@ from dplasso.phases.released import Released
 from dplasso.phases.releases import (
     NO_COLUMNS,
     Calibrated,
-    Counted,
     Descended,
     Drawn,
     Release,
@@ -122,12 +121,6 @@ def reading_for(model: Any) -> tuple[Scaling, float | None]:
             around = spread(around, drawn, n_features)
         return Scaling(NO_COLUMNS, constant, scaling.norm_bound, around), None
     return scaling if drawn is None else scaling._replace(kept=drawn), None
-
-
-def counted_records(released: Released, is_private: bool) -> float | None:
-    """Return the number of records if a private fit released it."""
-    counted = released.last(Counted)
-    return counted.total if is_private and counted is not None else None
 
 
 def steps_of(released: Released) -> int:

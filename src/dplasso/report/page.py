@@ -15,7 +15,7 @@ from dplasso.encoding.origin import columns_declared
 from dplasso.gradient_descent.schedule import SIGNIFICANT
 from dplasso.model.curves import curves_of
 from dplasso.model.file import Model
-from dplasso.model.linear import counted_records, steps_of
+from dplasso.model.linear import steps_of
 from dplasso.model.weights import Weights, beyond_by_chance, count_of, weights_of
 from dplasso.phases.releases import Drawn
 from dplasso.privacy.parameters import RELATIONS
@@ -83,12 +83,9 @@ class Beside:
 
 def cautions_about(model: Model) -> list[Caution]:
     """Return the cautions about a model's privacy statement."""
-    n_records = model.params.get("n_records") or counted_records(
-        model.released, math.isfinite(model.statement.mu)
-    )
     schema = model.schema
     return model.statement.cautions(
-        n_records,
+        model.params.get("n_records") or model.n_records,
         draft=schema is not None and schema.is_unedited_draft,
         unconfirmed=schema is not None and schema.confirmed is False,
         classes=model.classes.tolist(),

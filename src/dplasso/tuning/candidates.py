@@ -22,7 +22,7 @@ from dplasso.estimators.fitting import (
     warn_of_undeclared_names,
 )
 from dplasso.fit.public_knowledge import PARAMETERS, refuse_private
-from dplasso.fit.records import LocalRecords, local_records, person_numbers, rows_within_limit
+from dplasso.fit.records import LocalRecords, local_records, rows_within_limit
 from dplasso.fit.task import Task
 from dplasso.privacy.randomness import RandomStream, below, next_words, random_word, word_buffers
 from dplasso.tuning.estimates import Estimate, Scorer
@@ -144,9 +144,8 @@ def entering_rows(
 
     Where they are not, each row is a person.
     """
-    if groups is None and isinstance(inputs.X, Store):
-        groups = inputs.X.people
-    if groups is None:
+    person = inputs.people(groups)
+    if person is None:
         if rows_per_person > 1:
             raise ParameterError(
                 "`rows_per_person` needs `groups`, or a store with people: a search must put all "
@@ -154,7 +153,6 @@ def entering_rows(
             )
         rows = np.arange(len(inputs.y))
         return rows, rows, False
-    person = person_numbers(groups, len(inputs.y))
     rows = np.flatnonzero(rows_within_limit(person, rows_per_person))
     return rows, person[rows], True
 
