@@ -120,13 +120,13 @@ class FrankWolfeLoop(Method):
         """Whether the records are counted first."""
         return not self.as_printed and (self.fit_intercept or self.n_records is None)
 
-    def knowing(self, task: Task) -> Self:
+    def starting(self, task: Task, records: Any) -> Self:
         """Return the method once the classes are known; the paper's step refuses more than two."""
         if task.n_outputs > 1 and self.step == "paper":
             raise ParameterError(
                 f"`mechanism='paper'` is for two classes; there are {task.n_outputs}"
             )
-        return super().knowing(task)
+        return super().starting(task, records)
 
     def residual_bound(self, task: Task) -> float:
         """Return C, as given or the task's own."""

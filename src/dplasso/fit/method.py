@@ -134,13 +134,10 @@ class Method:
             public.description for public in (self.prior, self.geometry) if public is not None
         )
 
-    def knowing(self, task: Task) -> Self:
-        """Return the method once the classes are known, with their weights in order."""
-        return replace(self, params=self.targets.written(self.params, task.classes))
-
     def starting(self, task: Task, records: Any) -> Self:
-        """Return the method once the columns are known, with prior, geometry and levels."""
-        origin, schema, method = records.origin, schema_of(records.origin), self
+        """Return the method once classes and columns are known, with prior, geometry and levels."""
+        method = replace(self, params=self.targets.written(self.params, task.classes))
+        origin, schema = records.origin, schema_of(records.origin)
         if schema is not None:
             levels, pairs = schema.levels, schema.pairs
             method = replace(method, raw_columns=False, levels=levels, pairs=pairs)

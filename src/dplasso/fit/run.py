@@ -1,6 +1,6 @@
 """The path from a method and records to a model: the phases of its plan, one after another."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -34,7 +34,7 @@ Snapshots = Callable[[int], Snapshot]
 
 @dataclass(frozen=True)
 class Begun:
-    """What is public of a fit before anything private is computed; `notes` are for the ledger."""
+    """What is known of a fit before anything private is computed."""
 
     method: Method
     task: Task
@@ -42,7 +42,21 @@ class Begun:
     plan: Plan
     statement: PrivacyStatement
     records: Records
-    notes: Mapping[str, str | None]
+
+    @property
+    def notes(self) -> dict[str, str | None]:
+        """What the entry of a ledger says of the data and of public knowledge."""
+        labels = np.concatenate(self.records.of_targets(lambda own: own.labels.astype(np.float32)))
+        prior = self.method.public_knowledge or None
+        return {"fingerprint": data_fingerprint(labels), "prior": prior}
+
+    def cautions(self, n_records: float | None) -> list[Caution]:
+        """Return the cautions about the statement for a number of records, if that is known."""
+        return self.statement.cautions(
+            n_records,
+            classes=self.task.classes.tolist(),
+            columns_declared=columns_declared(self.records.origin),
+        )
 
 
 class Session:
@@ -105,7 +119,7 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, dict[str
             budget,
             take=session.take,
             release=lambda: released.digest,
-            notes=begun.notes,
+            notes={} if method.ledger is None else begun.notes,
         ):
             for place, phase in enumerate(plan.phases[len(released) :], len(released)):
                 share = check_share(phase, phase.share(budget, released), released)
@@ -128,7 +142,7 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, dict[str
 def _prepared(method: Method, records: Records, hooks: Hooks) -> Begun:
     """Refuse what can be refused, and return what is known before anything private is computed."""
     task = method.targets.task(records)
-    method, records = method.knowing(task), records.encoded(task)
+    records = records.encoded(task)
     method = method.starting(task, records)
     n_features = records.shape[1]
     budget, earlier = method.budget(task, n_features), []
@@ -139,24 +153,14 @@ def _prepared(method: Method, records: Records, hooks: Hooks) -> Begun:
         check_paid(method.ledger, edges.digest, f"the edges of {', '.join(edges.columns)}")
         earlier = [edges.stated(budget.rows_per_person)]
     statement = method.statement(task, budget, n_features, earlier, by_person=records.by_person)
-    hooks.cautioned(statement.cautions(method.n_records, **_known(task, records)))
+    plan = method.plan(task, n_features, records.weighted)
+    begun = Begun(method, task, budget, plan, statement, records)
+    hooks.cautioned(begun.cautions(method.n_records))
     if hooks.checkpoints is None:
         check_affordable(method.ledger, budget)
     # This reads all of a store, so cheaper refusals come first.
     records.check(method.n_threads)
-    notes: dict[str, str | None] = {}
-    if method.ledger is not None:
-        prior = method.public_knowledge or None
-        labels = np.concatenate(records.of_targets(lambda own: own.labels.astype(np.float32)))
-        notes = {"fingerprint": data_fingerprint(labels), "prior": prior}
-    plan = method.plan(task, n_features, records.weighted)
-    return Begun(method, task, budget, plan, statement, records, notes)
-
-
-def _known(task: Task, records: Records) -> dict[str, Any]:
-    """Return what the cautions need to know besides the statement."""
-    declared = columns_declared(records.origin)
-    return {"classes": task.classes.tolist(), "columns_declared": declared}
+    return begun
 
 
 def _modelled(
@@ -166,9 +170,7 @@ def _modelled(
     counted, method, statement = released.last(Counted), begun.method, begun.statement
     if method.n_records is None and counted:
         # Show the cautions that the released count adds.
-        known = _known(begun.task, begun.records)
-        before = statement.cautions(None, **known)
-        after = statement.cautions(counted.total, **known)
+        before, after = begun.cautions(None), begun.cautions(counted.total)
         if len(after) > len(before):
             hooks.cautioned([caution for caution in after if caution not in before])
     run_of_last = getattr(last, "run", None)

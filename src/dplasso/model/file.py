@@ -82,7 +82,7 @@ def write_released(
     *,
     params: Mapping[str, Any],
     entries: Mapping[str, Any],
-    arrays: Mapping[str, NDArray[Any]] | None = None,
+    arrays: Mapping[str, NDArray[Any]],
     temporary: str | None = None,
 ) -> None:
     """Write a release, with these parameters, further entries and arrays, as an archive.
@@ -106,7 +106,7 @@ def write_released(
         "feature_names": None if names is None else [str(name) for name in names],
         **entries,
     }
-    members = {_LABELS: labels, **held.released.arrays(), **(arrays or {})}
+    members = {_LABELS: labels, **held.released.arrays(), **arrays}
     write_archive(path, kind, header, members, temporary=temporary)
 
 
@@ -114,8 +114,8 @@ def parse_released(
     header: Mapping[str, Any],
     members: Mapping[str, bytes],
     *,
-    entries: Collection[str] = (),
-    besides: Collection[str] = (),
+    entries: Collection[str],
+    besides: Collection[str],
 ) -> dict[str, Any]:
     """Return the attributes of `ReleasedFile` from a file; ValueError if it holds anything else.
 

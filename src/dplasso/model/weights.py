@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
 
 from dplasso.encoding.schema import Schema
 from dplasso.gradient_descent.schedule import SIGNIFICANT
@@ -149,11 +149,11 @@ def weights_of(model: Model) -> Weights:
     """
     coefficients, _, error = linear_part(model)
     correction = None
-    if model.prior is None:
-        outputs, columns, values = _entries(coefficients)
-    else:
-        outputs, columns, correction = _entries(model.linear.coefficients)
-        correction = correction * target_unit(model)[0]
+    entries = coo_array(coefficients if model.prior is None else model.linear.coefficients)
+    outputs, columns = (places.astype(np.int64) for places in entries.coords)
+    values = entries.data
+    if model.prior is not None:
+        correction = entries.data * target_unit(model)[0]
         values = np.asarray(coefficients[outputs, columns]).reshape(-1)
     names = given_names(model)
     weights = Weights(
@@ -235,15 +235,6 @@ def target_unit(model: Model) -> tuple[float, float]:
     return 0.5 * high - 0.5 * low, 0.5 * low + 0.5 * high
 
 
-def _entries(weights: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Return rows, columns and values of the weights that are not zero."""
-    if isinstance(weights, np.ndarray):
-        outputs, columns = np.nonzero(weights)
-        return outputs, columns, weights[outputs, columns]
-    outputs = np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr))
-    return outputs, weights.indices.astype(np.int64), weights.data
-
-
 def signs(model: Model) -> str:
     """Say which of two classes a positive weight speaks for; nothing for more classes."""
     two = model.classes.size == 2 and not model.statement.many_labels
@@ -265,10 +256,8 @@ def steps_beyond_chance(n_steps: int, n_vertices: int) -> int:
     """
     from scipy.special import bdtrc
 
-    for count in range(1, n_steps + 1):
-        if n_vertices * bdtrc(count - 1, n_steps, 1.0 / n_vertices) <= _BY_CHANCE:
-            return count
-    return n_steps + 1
+    beyond = n_vertices * bdtrc(np.arange(n_steps), n_steps, 1.0 / n_vertices)
+    return 1 + int(np.count_nonzero(beyond > _BY_CHANCE))
 
 
 def beyond_by_chance(n_columns: int) -> int:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from dplasso.errors import of_a_stranger
 from dplasso.fit.records import LocalRecords
@@ -187,7 +187,7 @@ class Scorer:
     @property
     def z(self) -> float:
         """Number of standard errors on each side of an interval."""
-        return float(norm.ppf(0.5 + self.confidence / 2.0))
+        return float(ndtri(0.5 + self.confidence / 2.0))
 
     def sums(self, model: Any, rows: LocalRecords, stream: RandomStream) -> NDArray[np.float64]:
         """Return the noisy sums of a model's predictions for rows."""
