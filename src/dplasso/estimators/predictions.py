@@ -13,9 +13,8 @@ from dplasso.errors import DataError, ParameterError, shown
 from dplasso.fit.records import validated
 from dplasso.fit.task import Labels, Task
 from dplasso.matrix.centring import centred_rows
-from dplasso.matrix.compressed import Compressed, checked, clipped, compress
-from dplasso.matrix.orientations import transpose
-from dplasso.matrix.unit_rows import keep_columns, row_factors, unit_row_margins
+from dplasso.matrix.compressed import Compressed, checked, clipped
+from dplasso.matrix.unit_rows import by_rows, keep_columns, row_factors, unit_row_margins
 from dplasso.model import Model
 from dplasso.model.curves import typical_factor
 from dplasso.model.linear import reading_for
@@ -55,8 +54,7 @@ def read_rows(
     weights = _weights(fitted.coef_, kept)
     if not isinstance(X, Store):
         X = validated(fitted, X, reset=False)
-        matrix, by_rows = compress(checked(X)[:, kept] if kept.size else X)
-        rows = matrix if by_rows else transpose(matrix, X.shape[0], threads.count)
+        rows = by_rows(checked(X)[:, kept] if kept.size else X, threads.count)
     else:
         if X.shape[1] != fitted.n_features_in_:
             raise DataError(

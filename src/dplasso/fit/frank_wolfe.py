@@ -111,11 +111,6 @@ class FrankWolfeLoop(Method):
         return self.step == "paper" or not self.is_private
 
     @property
-    def draws_constant(self) -> bool:
-        """Whether the constant column is drawn like the others; otherwise margins start offset."""
-        return self.fit_intercept and self.as_printed
-
-    @property
     def counts(self) -> bool:
         """Whether the records are counted first."""
         return not self.as_printed and (self.fit_intercept or self.n_records is None)
@@ -208,7 +203,7 @@ class FrankWolfeLoop(Method):
                 record_history=rule.mechanism == "none",
                 record_work=rule.mechanism != "exponential",
             )
-            constant = problem.design.bound if self.draws_constant else 0.0
+            constant = problem.design.bound if problem.design.intercept else 0.0
             public = problem.loss, n_features, self.l1_radius
             return Vertices(walk, *public, constant=constant)
 
@@ -226,8 +221,8 @@ class FrankWolfeLoop(Method):
         )
 
         def lay_out(fit: Fit) -> None:
-            fit.layouts["vertices"] = fit.records.laid_out(
-                self.feature_bound, self.draws_constant, fit.threads
-            )
+            # As in the paper, the constant column is drawn too; otherwise margins start offset.
+            drawn = self.fit_intercept and self.as_printed
+            fit.layouts["vertices"] = fit.records.laid_out(self.feature_bound, drawn, fit.threads)
 
         return Plan(((counting, draw) if self.counts else (draw,)), lay_out)

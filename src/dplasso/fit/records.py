@@ -256,11 +256,9 @@ def person_numbers(groups: Any, n_rows: int) -> NDArray[np.int64]:
 
 def rows_within_limit(person: NDArray[np.int64], rows_per_person: int) -> NDArray[np.bool_]:
     """Choose the first `rows_per_person` rows of each person; other people change nothing."""
-    n_rows = person.size
     order = np.argsort(person, kind="stable")
     ordered = person[order]
-    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    place = np.arange(n_rows) - np.repeat(first, np.diff(np.append(first, n_rows)))
-    within = np.zeros(n_rows, dtype=bool)
+    place = np.arange(person.size) - np.searchsorted(ordered, ordered)
+    within = np.zeros(person.size, dtype=bool)
     within[order] = place < rows_per_person
     return within

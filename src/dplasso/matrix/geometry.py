@@ -23,9 +23,9 @@ from dplasso.matrix.compressed import Compressed, compress, without_duplicates, 
 from dplasso.matrix.scaling import Mix
 from dplasso.matrix.unit_rows import row_factors
 from dplasso.runtime.compilation import kernel
+from dplasso.runtime.progress import Progress
 from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts
 
-Progress = Callable[[int, int], None]
 # The most directions, and the fewest that a fit uses if there are enough.
 MOST_DIRECTIONS, FEWEST_DIRECTIONS = 300, 10
 # Leading directions tell whether records resemble the public rows. A record lies along them if its

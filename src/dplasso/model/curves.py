@@ -51,12 +51,11 @@ class Curve:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the bins as JSON holds them: ``low``, ``high``, ``effect``, ``standard_error``."""
-        errors: list[Any] = [None] * self.effect.size
-        if self.standard_error is not None:
-            errors = self.standard_error.tolist()
+        errors = np.full(self.effect.size, None) if (own := self.standard_error) is None else own
         names = "low", "high", "effect", "standard_error"
-        parts = self.edges[:-1].tolist(), self.edges[1:].tolist(), self.effect.tolist(), errors
-        return [dict(zip(names, row, strict=True)) for row in zip(*parts, strict=True)]
+        parts = self.edges[:-1], self.edges[1:], self.effect, errors
+        each = zip(*(part.tolist() for part in parts), strict=True)
+        return [dict(zip(names, row, strict=True)) for row in each]
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame with these rows."""

@@ -177,11 +177,10 @@ class MatchedPrior:
 
     def to_json(self) -> dict[str, Any]:
         """Return its entry in the header of a model file."""
-        outputs, n_features = self.weights.shape
         return {
             "source": self.source,
             "digest": self.digest,
-            "shape": [outputs, n_features],
+            "shape": list(self.weights.shape),
             "intercept": self.intercept.tolist(),
         }
 

@@ -259,7 +259,8 @@ def best_of(
     best, highest = None, -math.inf
     fitted_on, scored_on = parts
     for _ in range(tries):
-        candidate = draw_candidate(candidates, stream)
+        # Uniformly, with replacement.
+        candidate = candidates[int(below(stream, len(candidates)))]
         fitted = clone(candidate.estimator)
         if seeded:
             fitted.set_params(random_state=int(random_word(stream)) >> 33)
@@ -278,11 +279,6 @@ def best_of(
             best, highest = (estimate, candidate, fitted), height
     assert best is not None, "there is at least one try"
     return best
-
-
-def draw_candidate(candidates: list[Candidate], stream: RandomStream) -> Candidate:
-    """Draw a candidate uniformly, with replacement."""
-    return candidates[int(below(stream, len(candidates)))]
 
 
 def results_of(candidates: list[Candidate], best: Try) -> dict[str, Any]:
