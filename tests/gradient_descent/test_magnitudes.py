@@ -111,7 +111,7 @@ def test_a_record_moves_counts_by_at_most_one(row, weight, coarse):
 def test_differences_of_huge_numbers_are_finite():
     """A model predicts from any finite record, also in a column that is centred without a limit."""
     X, scaling = np.array([[1.7e308, 1.0]]), PLAIN._replace(centres=np.array([-1e308, 0.0]))
-    rows = laid_out(X)._rows(scaling._replace(limits=np.zeros(2)))
+    rows, _ = laid_out(X)._rows(scaling._replace(limits=np.full(2, UNLIMITED)))
     assert np.isfinite(rows.values).all()
 
 
@@ -122,7 +122,7 @@ def test_a_record_moves_sums_of_entries_by_at_most_one(row, weight, coarse):
     unit, bounds = UNIT / 2.0**coarse, np.resize([0.25, 1.0, 4.0**16], len(row))
     bounds[0] = 0.0
     for centres in (np.zeros(0), np.resize([1e308, -5e-324, 0.0], len(row))):
-        scaling = PLAIN._replace(centres=centres, limits=0.0 * centres)
+        scaling = PLAIN._replace(centres=centres, limits=np.full_like(centres, UNLIMITED))
         with np.errstate(over="ignore"):
             found = summed(
                 np.array([row]), bounds, np.array([weight]), unit=unit, scaling=scaling

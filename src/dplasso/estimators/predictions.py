@@ -172,7 +172,8 @@ def explain(fitted: Any, X: Any, label: Any = None) -> list[Explanation]:
     kept = kept if kept.size else np.arange(len(weights))
     model, schema = fitted.model_, fitted.model_.schema
     values = rows.values if rows.values.size else np.full(rows.indices.size, rows.constant)
-    output = _output(fitted, label)
+    output, labels = _output(model, label), model.output_labels
+    two = len(labels) == 1 and labels != [None]
     explanations = []
     for row, (first, last) in enumerate(zip(rows.indptr[:-1], rows.indptr[1:], strict=True)):
         columns = rows.indices[first:last]
@@ -184,14 +185,12 @@ def explain(fitted: Any, X: Any, label: Any = None) -> list[Explanation]:
             group = column if schema is None else schema.columns_of(column)
             held, total = merged.get(group, ([], 0.0))
             merged[group] = [*held, column], total + effect
-        margin, classes, parts = float(margins[own]), model.classes.tolist(), []
-        two = len(classes) == 2 and len(numbers) == 1 and model.statement.target_bounds is None
+        margin, parts = float(margins[own]), []
         for key, (held, effect) in merged.items():
             odds = _odds(model, margin) / _odds(model, margin - effect) if two else None
             parts.append(Contribution(*_words(model, key, held), effect, odds))
         parts.sort(key=lambda part: -abs(part.effect))
-        named = classes[1] if two else classes[own] if classes else None
-        explanations.append(Explanation(named, margin, float(numbers[own]), tuple(parts)))
+        explanations.append(Explanation(labels[own], margin, float(numbers[own]), tuple(parts)))
     return explanations
 
 
@@ -203,26 +202,24 @@ def _odds(model: Model, margin: float) -> float:
 def with_odds(model: Model, weights: Weights) -> list[dict[str, Any]]:
     """Return rows of weights, with the factor by which each changes even odds of a typical row."""
     rows, schema = weights.rows(), model.schema
-    if schema is None or model.classes.size != 2 or model.statement.many_labels:
+    if schema is None or len(model.output_labels) != 1 or not model.classes.size:
         return rows
     factor = typical_factor(model, schema)
     return [row | {"odds": _odds(model, factor * row["weight"])} for row in rows]
 
 
-def _output(fitted: Any, label: Any) -> int | None:
+def _output(model: Model, label: Any) -> int | None:
     """Return the index of a label's output; None for that of the predicted class."""
-    model = fitted.model_
-    classes, many = model.classes.tolist(), model.statement.many_labels
+    labels = model.output_labels
     if label is None:
-        if many:
+        if model.statement.many_labels:
             raise ParameterError(
-                f"`label` is missing; pass one of {classes!r}, because each has its own margin"
+                f"`label` is missing; pass one of {labels!r}, because each has its own margin"
             )
-        return 0 if len(np.atleast_1d(fitted.intercept_)) == 1 else None
-    if label not in classes or (len(classes) == 2 and not many and label != classes[1]):
-        allowed = classes if many or len(classes) != 2 else classes[1:]
-        raise ParameterError(f"`label` must be one of {allowed!r}, got {shown(label)}")
-    return classes.index(label) if many or len(classes) > 2 else 0
+        return 0 if len(labels) == 1 else None
+    if label not in labels:
+        raise ParameterError(f"`label` must be one of {labels!r}, got {shown(label)}")
+    return labels.index(label)
 
 
 def _words(model: Model, key: Any, columns: list[int]) -> tuple[str, str]:

@@ -73,14 +73,11 @@ def curves_of(model: Model) -> list[Curve]:
     weights = coefficients if isinstance(coefficients, np.ndarray) else coefficients.toarray()
     errors = None if error is None else errors_of_all(error, model, weights.shape)
     factor = typical_factor(model, schema)
-    labels: list[Any] = model.classes.tolist() if len(weights) > 1 else [None]
-    if len(weights) == 1 and model.statement.target_bounds is None:
-        labels = [model.classes[1]]
     curves = []
     for part, offset in zip(schema.parts, schema.offsets, strict=False):
         if isinstance(part, Levels):
             levels = _entered(part, offset, model.linear.columns)
-            for output, label in enumerate(labels):
+            for output, label in enumerate(model.output_labels):
                 own = None if errors is None else factor * errors[output]
                 curve = _merged(part, offset, levels, factor * weights[output], own)
                 curves.append(Curve(part.column, label, *curve, part.spacing != "equal"))

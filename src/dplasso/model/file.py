@@ -180,8 +180,7 @@ class Model(ReleasedFile):
             raise ValueError(f"its weights are not those of {self.n_features} columns")
         if self.schema is not None and self.schema.n_features != self.n_features:
             raise ValueError(f"the schema does not make {self.n_features} columns")
-        each = self.classes.size > 2 or self.statement.many_labels
-        if linear.intercept.size != (self.classes.size if each else 1):
+        if linear.intercept.size != len(self.output_labels):
             raise ValueError(f"{linear.intercept.size} outputs do not fit its labels")
         if self.prior is not None and self.prior.weights.shape != linear.coefficients.shape:
             raise ValueError("its prior is for other columns or labels")
@@ -197,6 +196,12 @@ class Model(ReleasedFile):
     def schema(self) -> Schema | None:
         """The schema that made the columns, if one did."""
         return schema_of(self.origin)
+
+    @property
+    def output_labels(self) -> list[Any]:
+        """The label that each margin speaks for: of two classes the second; None for a number."""
+        labels: list[Any] = self.classes.tolist() or [None]
+        return labels if self.statement.many_labels or len(labels) != 2 else labels[1:]
 
     @property
     def n_records(self) -> float | None:

@@ -237,8 +237,8 @@ def target_unit(model: Model) -> tuple[float, float]:
 
 def signs(model: Model) -> str:
     """Say which of two classes a positive weight speaks for; nothing for more classes."""
-    two = model.classes.size == 2 and not model.statement.many_labels
-    return f"Positive weights speak for {model.classes[1]}." if two else ""
+    first, *others = model.output_labels
+    return "" if others or first is None else f"Positive weights speak for {first}."
 
 
 def count_of(weights: Weights) -> str:
