@@ -252,7 +252,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         ndarray, shape (N,), or of int64, (N, L) for L labels at once
             Entries of `classes_`. For many labels, 1 if a label's probability is above 1/2, else 0.
         """
-        return task_of(self.model_).decided(margins(self, X))
+        computed = margins(self, X)
+        return task_of(self.model_).decided(computed)
 
     def predict_proba(self, X: Any) -> "NDArray[np.float64]":
         """Return the probability of each label, by the inverse link of the bounded loss.
@@ -267,7 +268,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         ndarray of float64, shape (N, K) or (N, L)
             Columns in the order of `classes_`.
         """
-        probabilities: NDArray[np.float64] = loss_of(self.model_).link(margins(self, X))
+        computed = margins(self, X)
+        probabilities: NDArray[np.float64] = loss_of(self.model_).link(computed)
         return probabilities
 
     def predict_log_proba(self, X: Any) -> "NDArray[np.float64]":
