@@ -203,8 +203,8 @@ class DPLassoClassifier(PrivateClassifier):
     n_records_ : float
         Noisy number of records.
     transcript_ : Transcript
-        The vertices drawn, private by composition. With K > 2 classes, coordinate ``k D + j`` is
-        column j of class k; only if vertices were drawn.
+        The vertices drawn, which are part of the release. With K > 2 classes, coordinate
+        ``k D + j`` is column j of class k; only if vertices were drawn.
     n_features_in_, feature_names_in_ : int, ndarray of str
         Number of columns D, and their names if X has names.
     privacy_ : PrivacyStatement

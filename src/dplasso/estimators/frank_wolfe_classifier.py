@@ -94,8 +94,9 @@ class DPFrankWolfeClassifier(PrivateClassifier):
     n_records_ : float
         Declared or counted number of records; only if the fit used it.
     transcript_ : Transcript
-        The vertices drawn, private by composition. With K > 2 classes, coordinate ``k D + j`` is
-        column j of class k. A constant column is coordinate D (``k (D + 1) + D`` of class k).
+        The vertices drawn, which are part of the release. With K > 2 classes, coordinate
+        ``k D + j`` is column j of class k. A constant column is coordinate D
+        (``k (D + 1) + D`` of class k).
     history_ : History
         Objective and gap of every step; only without privacy, for one margin.
     work_ : Work

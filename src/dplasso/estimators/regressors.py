@@ -187,7 +187,7 @@ class DPLasso(PrivateRegressor):
     n_records_ : float
         Noisy number of records.
     transcript_ : Transcript
-        The vertices drawn, private by composition; only if vertices were drawn.
+        The vertices drawn, which are part of the release; only if vertices were drawn.
     n_features_in_, feature_names_in_ : int, ndarray of str
         Number of columns D, and their names if X has names.
     privacy_ : PrivacyStatement

@@ -225,7 +225,7 @@ class Caution(NamedTuple):
     Attributes
     ----------
     level : {"amber", "red"}
-        Amber needs an answer; red means that there is next to no promise.
+        Amber needs an answer. Red means that the promise protects very little or nothing.
     sentence : str
         What is wrong, and what would be right.
     warning : type or None
