@@ -172,7 +172,7 @@ def _print(report: Mapping[str, Any], results: Mapping[str, Trained], *, explain
     output.text(
         "logistic: the most accurate private model, with a standard error for every weight."
     )
-    output.text("LASSO: few weights, and no others to show or store.")
+    output.text("LASSO: a model with few weights.")
     output.text(
         "best logistic: trained by scikit-learn without privacy. "
         "Its L2 penalty was tuned on a fifth of the training rows.\n"
