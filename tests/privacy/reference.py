@@ -5,6 +5,9 @@ from fractions import Fraction
 
 import mpmath
 from dp_accounting import GaussianDpEvent, SelfComposedDpEvent, ZCDpEvent
+from dp_accounting.rdp import RdpAccountant
+
+from dplasso.privacy.accounting import renyi_orders
 
 
 def exact_delta(mu, epsilon):
@@ -23,6 +26,11 @@ def event_of(budget):
         step = ZCDpEvent(rho=budget.eps0_accounted**2 / 8.0)
         return SelfComposedDpEvent(step, budget.draws.vertices)
     return ZCDpEvent(rho=budget.rho + budget.before**2 / 2.0)
+
+
+def epsilon_of_event(event, delta):
+    """Return what dp_accounting reports for an event by all orders."""
+    return RdpAccountant(renyi_orders()).compose(event).get_epsilon(delta)
 
 
 def _quarter_round(x, a, b, c, d):

@@ -4,31 +4,22 @@ import math
 
 import numpy as np
 import pytest
-from dp_accounting import (
-    ComposedDpEvent,
-    GaussianDpEvent,
-    NonPrivateDpEvent,
-    NoOpDpEvent,
-    ZCDpEvent,
-)
-from dp_accounting.rdp import RdpAccountant
+from dp_accounting import ComposedDpEvent, SelfComposedDpEvent, ZCDpEvent
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dplasso.privacy.accounting import (
-    calibrate,
+    bracket,
     calibrate_eps0,
     calibrate_mu,
+    calibrate_rho,
     epsilon_of,
     epsilon_spent,
     gaussian_delta,
     gaussian_epsilon,
-    renyi_orders,
     rho_of_bounded_range,
-    steps_event,
-    zcdp_event,
 )
-from privacy.reference import exact_delta
+from privacy.reference import epsilon_of_event, exact_delta
 
 EPSILONS = st.floats(-4, 3).map(lambda exponent: 10.0**exponent)
 DELTAS = st.floats(-15, math.log10(0.5)).map(lambda exponent: min(10.0**exponent, 0.5))
@@ -69,10 +60,10 @@ def test_a_tenth_of_the_orders_finds_what_all_find():
     pairs = [*zip(rhos.tolist(), (10.0 ** rng.uniform(least, -0.1)).tolist(), strict=True)]
     pairs += [(0.0, 1e-6), (1e-300, 1e-6), (1e300, 0.5), (math.inf, 1e-6), (1.0, 0.0)]
     for place, (rho, delta) in enumerate(pairs):
-        event = steps_event(math.sqrt(8.0 * rho / 300), 300) if place % 2 else zcdp_event(rho)
+        step = (rho / 300, 300) if place % 2 else (rho, 1)
+        event = SelfComposedDpEvent(ZCDpEvent(rho=step[0]), step[1])
         with np.errstate(over="ignore"):
-            by_all = RdpAccountant(renyi_orders()).compose(event).get_epsilon(delta)
-            assert epsilon_of(event, delta) == by_all
+            assert epsilon_of(*step, delta) == epsilon_of_event(event, delta)
 
 
 @settings(deadline=None, max_examples=12)
@@ -92,7 +83,7 @@ def test_calibration_lands_on_the_private_side_within_one_percent(epsilon, delta
 def test_composed_steps_cost_what_listed_steps_cost(n_iter):
     listed = ComposedDpEvent([ZCDpEvent(rho=rho_of_bounded_range(0.2))] * n_iter)
     reported = epsilon_spent(0.2, n_iter, 1e-6)
-    assert reported == pytest.approx(epsilon_of(listed, 1e-6), rel=1e-12)
+    assert reported == pytest.approx(epsilon_of_event(listed, 1e-6), rel=1e-12)
 
 
 def test_a_step_is_one_eighth_of_its_square_zcdp():
@@ -115,25 +106,22 @@ def test_released_numbers_do_not_change(epsilon, delta, n_iter, eps0):
 
 
 @settings(deadline=None, max_examples=5)
-@given(epsilon=EPSILONS, delta=DELTAS, start=st.floats(-6, 6).map(lambda exponent: 10.0**exponent))
-def test_any_event_is_calibrated_from_anywhere(epsilon, delta, start):
-    def event(x):
-        return GaussianDpEvent(2.0 / x)
-
-    x = calibrate(event, epsilon, delta, start=start)
-    assert epsilon_of(event(x), delta) <= epsilon
-    assert epsilon_of(event(x * (1 + 1e-9)), delta) > epsilon
+@given(epsilon=EPSILONS, delta=DELTAS)
+def test_a_rho_is_calibrated_to_the_private_side(epsilon, delta):
+    rho = calibrate_rho(epsilon, delta)
+    assert epsilon_of(rho, 1, delta) <= epsilon < epsilon_of(rho * (1 + 1e-9), 1, delta)
 
 
-def test_a_start_that_vanishes_ends_all_the_same():
-    rho = calibrate(zcdp_event, 1e-300, 1e-6, start=0.0)
-    assert rho == pytest.approx(calibrate(zcdp_event, 1e-300, 1e-6, start=1e-12), rel=1e-6)
+@pytest.mark.parametrize("start", [0.0, 1e-12, 0.3, 1e6])
+def test_a_bisection_ends_at_one_place_from_anywhere(start):
+    last, first = bracket(lambda x: x <= 0.7, start)
+    assert last <= 0.7 < first <= last * (1 + 1e-11)
 
 
 def test_what_cannot_be_calibrated_is_refused():
-    for event, words in ((NonPrivateDpEvent, "small enough"), (NoOpDpEvent, "too large")):
+    for holds, words in ((False, "small enough"), (True, "too large")):
         with pytest.raises(ValueError, match=words):
-            calibrate(lambda _, event=event: event(), 1.0, 1e-6)
+            bracket(lambda _, holds=holds: holds, 1.0)
 
 
 @settings(deadline=None, max_examples=15)

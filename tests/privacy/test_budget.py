@@ -15,7 +15,6 @@ from dplasso.privacy.accounting import (
     EPSILON_OF_RHO,
     LARGEST_SCALE,
     TAIL,
-    epsilon_of,
     epsilon_of_steps,
     epsilon_spent,
     gaussian_epsilon,
@@ -31,7 +30,7 @@ from dplasso.privacy.budget import (
 )
 from dplasso.privacy.exponential_mechanism import SAMPLING_ERROR, TRUE_SIGN
 from dplasso.privacy.parameters import share_bits
-from privacy.reference import event_of, exact_delta
+from privacy.reference import epsilon_of_event, event_of, exact_delta
 
 GAUSSIAN, VERTICES = Draws(gaussian=300_001.0), Draws(vertices=1000)
 BOTH = Draws(300_001.0, 200)
@@ -50,7 +49,7 @@ def test_its_event_is_what_it_spends(name, epsilon):
     budget = build(KINDS[name], epsilon=epsilon)
     assert (budget.name, budget.leak) == (name, "")
     left = budget.delta - budget.sampling_delta
-    by_event = epsilon_of(event_of(budget), left)
+    by_event = epsilon_of_event(event_of(budget), left)
     assert 0.99 * epsilon < budget.epsilon_spent <= epsilon
     if name == "gaussian":
         # Renyi orders are looser than the curve, and not by much.
@@ -210,7 +209,7 @@ def test_a_fit_leaves_room_for_what_was_released_before_it(name, part):
     assert 0.99 < after.epsilon_spent <= 1.0
     assert after.sampling_delta >= whole.sampling_delta
     left = after.delta - after.sampling_delta
-    spent = epsilon_of(event_of(after), left)
+    spent = epsilon_of_event(event_of(after), left)
     assert spent <= 1.0 if name != "gaussian" else exact_delta(after.whole, 1.0) <= left
     # The ledger was charged for the earlier release, and is for the fit alone.
     assert after.rho == pytest.approx(after.mu**2 / 2.0, rel=1e-6)
@@ -282,5 +281,5 @@ def test_what_is_computed_once_is_computed_of_what_was_asked(monkeypatch):
     """The slow calibrations are kept by all they depend on."""
     assert build(BOTH).mu != build(BOTH, epsilon=1.1).mu != build(BOTH, delta=1e-7).mu
     before = build(BOTH).mu
-    monkeypatch.setattr(module.accounting, "calibrate", None)
+    monkeypatch.setattr(module.accounting, "bracket", None)
     assert build(BOTH, neighbors="replace-one").mu == before

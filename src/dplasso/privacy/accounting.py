@@ -18,7 +18,6 @@ import sys
 from bisect import bisect
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 from dplasso.errors import ParameterError, shown
 
@@ -52,41 +51,28 @@ def rho_of_bounded_range(eps0: float) -> float:
     return eps0 * eps0 / 8.0
 
 
-def zcdp_event(rho: float) -> Any:
-    """Return rho-zCDP as an event of ``dp-accounting``."""
-    from dp_accounting import ZCDpEvent
-
-    return ZCDpEvent(rho=rho)
-
-
-def steps_event(eps0: float, n_iter: int) -> Any:
-    """Return `n_iter` adaptive steps that are each `eps0`-bounded-range as one event."""
-    from dp_accounting import SelfComposedDpEvent
-
-    return SelfComposedDpEvent(zcdp_event(rho_of_bounded_range(eps0)), n_iter)
-
-
-def epsilon_of(event: Any, delta: float) -> float:
-    """Return the epsilon that the Renyi accountant reports for an event."""
+def epsilon_of(rho: float, count: int, delta: float) -> float:
+    """Return the epsilon that the Renyi accountant reports for adaptive steps of rho-zCDP each."""
     # dp-accounting takes most of a second to import, so nothing imports it before it is needed.
+    from dp_accounting import SelfComposedDpEvent, ZCDpEvent
     from dp_accounting.rdp import RdpAccountant
 
+    event = SelfComposedDpEvent(ZCDpEvent(rho=rho), count)
     # Epsilon falls up to the best order and grows beyond it. So if the best of some neighbouring
     # orders is none of their ends, it is the best of all, and the others need no look.
-    few = _likely_orders(event, delta)
+    few = _likely_orders(rho * count, delta)
     epsilon, best = RdpAccountant(few).compose(event).get_epsilon_and_optimal_order(delta)
     if best not in few[2:-1]:
         epsilon = RdpAccountant(renyi_orders()).compose(event).get_epsilon(delta)
     return float(epsilon)
 
 
-def _likely_orders(event: Any, delta: float) -> list[float]:
+def _likely_orders(rho: float, delta: float) -> list[float]:
     """Return the smallest order, and a tenth of all among which the best one of zCDP is found.
 
     The smallest one is the best where epsilon is 0, whatever the others are.
     """
     orders = renyi_orders()
-    rho = getattr(getattr(event, "event", event), "rho", 0.0) * getattr(event, "count", 1)
     if not (0.0 < rho < math.inf and 0.0 < delta < 1.0):
         return [orders[0]]
     best = math.sqrt(-math.log(delta) / rho)
@@ -98,13 +84,13 @@ def _likely_orders(event: Any, delta: float) -> list[float]:
 @lru_cache(maxsize=1024)
 def epsilon_of_rho(rho: float, delta: float) -> float:
     """Return the epsilon of rho-zCDP."""
-    return epsilon_of(zcdp_event(rho), delta)
+    return epsilon_of(rho, 1, delta)
 
 
 @lru_cache(maxsize=1024)
 def epsilon_spent(eps0: float, n_iter: int, delta: float) -> float:
     """Return the epsilon of `n_iter` steps that are each `eps0`-bounded-range, by zCDP."""
-    return epsilon_of(steps_event(eps0, n_iter), delta)
+    return epsilon_of(rho_of_bounded_range(eps0), n_iter, delta)
 
 
 def epsilon_of_steps(eps0: float, n_iter: int, delta: float) -> float:
@@ -148,22 +134,23 @@ def bracket(
     return low, high
 
 
-def calibrate(
-    make_event: Callable[[float], Any], epsilon: float, delta: float, *, start: float = 1.0
-) -> float:
-    """Return the largest parameter of an event that stays within (epsilon, delta).
-
-    The privacy loss of ``make_event(x)`` grows with x. The accountant has accepted the result.
-    """
-    accepted, _ = bracket(lambda x: epsilon_of(make_event(x), delta) <= epsilon, start)
+@lru_cache(maxsize=256)
+def calibrate_rho(epsilon: float, delta: float) -> float:
+    """Return the largest rho within (epsilon, delta), which the accountant has accepted."""
+    root = root_rho(epsilon, delta)
+    accepted, _ = bracket(lambda rho: epsilon_of(rho, 1, delta) <= epsilon, root * root)
     return accepted
 
 
 @lru_cache(maxsize=256)
 def calibrate_eps0(epsilon: float, delta: float, n_iter: int) -> float:
-    """Return the largest eps0 that keeps `n_iter` steps within (epsilon, delta)."""
-    start = root_rho(epsilon, delta) * math.sqrt(8.0 / n_iter)
-    return calibrate(lambda eps0: steps_event(eps0, n_iter), epsilon, delta, start=start)
+    """Return the largest eps0 that keeps `n_iter` steps within (epsilon, delta), as accepted."""
+
+    def holds(eps0: float) -> bool:
+        return epsilon_of(rho_of_bounded_range(eps0), n_iter, delta) <= epsilon
+
+    accepted, _ = bracket(holds, root_rho(epsilon, delta) * math.sqrt(8.0 / n_iter))
+    return accepted
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:

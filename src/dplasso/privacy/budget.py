@@ -15,7 +15,7 @@ exp(epsilon)``, is charged to delta for every draw.
 
 import math
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
@@ -280,7 +280,7 @@ def _of_both(budget: Budget) -> Budget:
     sampling = _sampling_delta(largest, budget.draws)
     _, ratio = _inexactness(budget.draws.gaussian, math.sqrt(2.0 * largest), aim)
     _check_rounding(sampling < delta / 2.0 and RATIO_RHO * ratio < largest / 100.0, budget)
-    rho = _calibrated_rho(aim, delta - sampling) * (1.0 - MARGIN)
+    rho = accounting.calibrate_rho(aim, delta - sampling) * (1.0 - MARGIN)
     spent = min(budget.epsilon, accounting.epsilon_of_rho(rho, delta - sampling))
     return replace(
         budget,
@@ -325,12 +325,6 @@ def _calibrate_vertices(epsilon: float, delta: float, n_iter: int) -> tuple[floa
     largest = math.log(allowed / (n_iter * SAMPLING_ERROR) - 1.0)
     eps0 = min(accounting.calibrate_eps0(epsilon, delta - allowed, n_iter), largest)
     return eps0, allowed
-
-
-@lru_cache(maxsize=256)
-def _calibrated_rho(epsilon: float, delta: float) -> float:
-    root = accounting.root_rho(epsilon, delta)
-    return accounting.calibrate(accounting.zcdp_event, epsilon, delta, start=root * root)
 
 
 def _inexactness(draws: float, mu: float, epsilon: float) -> tuple[float, float]:
