@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,8 @@ def demo(
     }
     with output.progress_bars() as bars:
         with bars.task("crossing columns"):
-            train, test = _crossed(load_adult("train")), _crossed(load_adult("test"))
+            parts = load_adult("train"), load_adult("test")
+            train, test = (replace(part, X=crosses(part.X)) for part in parts)
         results = {key: _train(key, model, train, test, bars) for key, model in models.items()}
         results["plain"] = _train_plain(train, test, bars)
     files = {method: out / name for method, name in FILES.items()}
@@ -87,10 +88,6 @@ def demo(
     seconds = {"seconds": time.perf_counter() - started, "compile_seconds": bars.compiled.seconds}
     report = _report(results, train, test) | seconds | {"files": files}
     return output.Result(report, partial(_print, report, results, explain=explain))
-
-
-def _crossed(data: Dataset) -> Dataset:
-    return Dataset(crosses(data.X), data.y, data.source)
 
 
 def _train(

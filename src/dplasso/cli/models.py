@@ -219,7 +219,12 @@ def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> 
         fitted, rows = applied.read(bars, labelled=True)
         if not private:
             scores = score(fitted, rows.X, rows.y, rows.source)
-            return output.Result(scores | {"private": False}, partial(_print_exact, scores))
+
+            def print_exact() -> None:
+                print_scores(scores)
+                output.text(_NOT_PRIVATE)
+
+            return output.Result(scores | {"private": False}, print_exact)
         settings = asdict(scoring)
         against = settings.pop("against")
         ledger = chosen_ledger(*(settings.pop(name) for name in ("ledger", "dataset", "purpose")))
@@ -237,11 +242,6 @@ def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> 
         left = left_after(scoring.ledger, scoring.dataset)
         document["ledger"] = left
     return output.Result(document, partial(_print_private, result, left, explain=explain))
-
-
-def _print_exact(scores: dict[str, Any]) -> None:
-    print_scores(scores)
-    output.text(_NOT_PRIVATE)
 
 
 _BETTER = {"a": "MODEL", "b": "the model --against", None: "these rows do not tell"}

@@ -298,21 +298,23 @@ def option_name(parameter: str, value: str | None = None) -> str:
     return called if value is None or value == "True" else f"{called} {value.strip(chr(39))}"
 
 
-def declared(name: str, kind: Any, default: Any, texts: dict[str, Text]) -> Parameter:
-    """Return one option or argument as Typer takes it."""
+def declared(
+    name: str, kind: Any, default: Any, texts: Mapping[str, Text], **settings: Any
+) -> Parameter:
+    """Return one option or argument as Typer takes it; `settings` of the option come last."""
     text = texts[name] if name in texts else estimator_parameters()[name][0]
     info: Any
     if text.panel == "Arguments":
         info = typer.Argument(metavar=text.metavar, help=text.help, show_default=False)
     else:
         plain = float in (kind, *get_args(kind)) and text.least is None
+        usual = {"min": text.least, "parser": number if plain else None}
         info = typer.Option(
             *map(option_name, (*text.aliases, name)),
             help=text.help,
             metavar=text.metavar or None,
-            min=text.least,
-            parser=number if plain else None,
             rich_help_panel=None if text.panel == "Options" else text.panel,
+            **usual | settings,
         )
     return _keyword(name, default=default, annotation=Annotated[kind, info])
 
@@ -357,15 +359,9 @@ def _described(
         parser = number_or_word
     elif numeric:
         (takes,) = numeric
-    option = typer.Option(
-        option_name(name),
-        help=shown.help,
-        metavar=shown.metavar,
-        rich_help_panel=shown.panel,
-        show_default=False if parameter.default is None else str(parameter.default),
-        parser=parser,
-    )
-    return shown, _keyword(name, default=None, annotation=Annotated[takes | None, option])
+    default = False if parameter.default is None else str(parameter.default)
+    settings = {"min": None, "parser": parser, "show_default": default}
+    return shown, declared(name, takes | None, None, {name: shown}, **settings)
 
 
 def estimator_options(but: Collection[str]) -> list[Parameter]:

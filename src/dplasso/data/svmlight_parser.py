@@ -50,12 +50,6 @@ def is_digit(byte: int) -> bool:
 
 
 @kernel
-def as_float64(digits: int, after: int) -> tuple[bool, float]:
-    """Return (is exact, nearest double) for digits, `after` of them behind the point."""
-    return digits <= _EXACT_INTEGER, digits / _POWERS[after]
-
-
-@kernel
 def as_float32(digits: int, after: int) -> tuple[bool, np.float32]:
     """Return (is exact, value) for digits, `after` of them behind the point.
 
@@ -218,8 +212,8 @@ def _quick_label(text, eights, i, end):
     at, digits, after = scan_plain(text, eights, np.uint64(i))
     if np.int64(at) != end:
         return False, 0.0
-    settled, value = as_float64(np.int64(digits), np.int64(after))
-    return settled, -value if negative else value
+    value = np.int64(digits) / _POWERS[np.int64(after)]
+    return np.int64(digits) <= _EXACT_INTEGER, -value if negative else value
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -236,7 +236,9 @@ def _rejoined(
             "the data set of the interrupted fit"
         )
     own = None if charge.fingerprint is None else keyed(path, charge.fingerprint)
-    if held.fingerprint and own and _of_other_rows(held.fingerprint, own):
+    # Only fingerprints under one key compare.
+    alike = held.fingerprint and own and held.fingerprint.split(":")[0] == own.split(":")[0]
+    if alike and held.fingerprint != own:
         raise LedgerError(
             f"entry {made.number} of {path} was charged for other records: resume with the rows of "
             "the interrupted fit, in their order"
@@ -247,11 +249,6 @@ def _rejoined(
             "in another one: start it again, at its own cost"
         )
     return made
-
-
-def _of_other_rows(one: str, other: str) -> bool:
-    """Return whether two keyed fingerprints differ, unless their keys do."""
-    return one != other and one.partition(":")[0] == other.partition(":")[0]
 
 
 def pick(budgets: Iterable[Budget], dataset: str | None, path: Any) -> Budget:
