@@ -15,7 +15,7 @@ from evidence.reference.gradients import EXPONENT, HARD, LIMIT, PRIVATE, SHARE, 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso.frank_wolfe.column_gradients import starting_alpha
+from dplasso.frank_wolfe.state import start_sparse
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import ONE_THREAD
 from dplasso.selection.big_little import big_little_state
@@ -214,7 +214,7 @@ class TestEveryStructure:
     def test_follows_a_forced_transcript(self, name):
         """The same vertices give the same gradients, whichever structure follows them."""
         _, _, problem = small_problem(1, n_steps=40)
-        alpha = starting_alpha(problem, ONE_THREAD)
+        alpha = start_sparse(problem, 0.0, ONE_THREAD).alpha
         selector, reference = filled(STRUCTURES[name], alpha, STEEP), argmax()
         for _, state in watch(problem, forced(random_transcript(problem, 2)), 0.01):
             changed = np.flatnonzero(alpha != state.alpha)

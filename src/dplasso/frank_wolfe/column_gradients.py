@@ -3,14 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.frank_wolfe.gradient import (
-    contribution,
-    contributions,
-    renew_residuals,
-    replace_contributions,
-    share_units,
-)
-from dplasso.frank_wolfe.problem import Problem
+from dplasso.frank_wolfe.gradient import contribution, contributions, replace_contributions
 from dplasso.matrix.compressed import Compressed, clip
 from dplasso.matrix.orientations import Design, refuse_damage
 from dplasso.runtime.compilation import kernel
@@ -34,16 +27,6 @@ _BLOCK, _SHORT, _TOGETHER = 4096, 64, 1024
 ENTRIES = 256
 
 Units = tuple[float, float, float]
-
-
-def starting_alpha(problem: Problem, threads: Threads) -> NDArray[np.int64]:
-    """Return the column gradients at zero weights, output after output."""
-    shape = problem.design.n_rows, problem.loss.n_outputs
-    margin, rows = np.zeros(shape, dtype=np.int64), np.arange(shape[0], dtype=np.int32)
-    residual, old, new = np.zeros((3, *shape))
-    renew_residuals(problem.loss, problem.targets, rows, 0.0, margin, residual, old, new)
-    by_output = np.ascontiguousarray(residual.T)
-    return gradients_of(problem.design, share_units(problem), by_output, threads)
 
 
 def gradients_of(

@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.problem import weight_scale
 from dplasso.losses.loss import gradient
-from dplasso.losses.targets import Targets, offset_of, weight_of, weighted_margins_within
+from dplasso.losses.targets import (
+    Targets,
+    offset_of,
+    weight_of,
+    weighted_margins_within,
+    weighted_tangent_offset,
+)
 from dplasso.runtime.compilation import kernel
 
 NONE = -1
@@ -79,18 +85,18 @@ def new_calendar(n_rows: int, n_steps: int, scheduled: bool = True) -> Calendar:
     return Calendar(np.full(shape, NONE, dtype=np.int32), np.zeros(shape, dtype=np.int32), shift)
 
 
-def new_rows(loss: Any, targets: Targets, tolerance: float) -> NDArray[np.void]:
-    """Return the rows at zero weights, shape (N,), none scheduled."""
+def new_rows(loss: Any, targets: Targets, tolerance: float) -> tuple[NDArray[np.void], float]:
+    """Return the rows at zero weights, shape (N,), none scheduled; and their tangent offsets."""
     rows: NDArray[np.void] = np.zeros(targets.labels.size, dtype=ROW).view(np.recarray)
     for name in ("due", "following", "previous"):
         rows[name] = NONE
-    _start_rows(loss, targets, rows, tolerance)
-    return rows
+    return rows, float(_start_rows(loss, targets, rows, tolerance))
 
 
 @kernel
 def _start_rows(loss, targets, rows, tolerance):
-    """Set residuals and intervals to those of the starting margins."""
+    """Set residuals and intervals to those of the starting margins; sum the tangent offsets."""
+    total = 0.0
     for i in range(rows.size):
         row, label, weight = rows[i], targets.labels[i], weight_of(targets.weights, i)
         offset = offset_of(targets.offsets, i, 0)
@@ -98,6 +104,8 @@ def _start_rows(loss, targets, rows, tolerance):
         row.lowest, row.highest = weighted_margins_within(
             loss, row.gradient, label, weight, offset, tolerance
         )
+        total += weighted_tangent_offset(loss, row.gradient, label, weight, offset)
+    return total
 
 
 @kernel

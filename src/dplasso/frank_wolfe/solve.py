@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.drift import count_due
 from dplasso.frank_wolfe.large_step import large_rows, take_step
 from dplasso.frank_wolfe.problem import Problem, weight_scale
@@ -79,7 +78,7 @@ class FrankWolfe(VertexRun):
         if solver == "standard" or several:
             self.state = start_standard(problem)
             return
-        self.state = start_sparse(problem, starting_alpha(problem, threads), drift_tol)
+        self.state = start_sparse(problem, drift_tol, threads)
         rebuild(selector, self.state.alpha)
 
     def advance(self, first: int, last: int) -> None:

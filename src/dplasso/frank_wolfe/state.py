@@ -5,11 +5,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.frank_wolfe.column_gradients import ENTRIES
+from dplasso.frank_wolfe.column_gradients import ENTRIES, alpha_of
 from dplasso.frank_wolfe.drift import Calendar, new_calendar, new_rows
+from dplasso.frank_wolfe.gradient import share_units
 from dplasso.frank_wolfe.problem import Problem
-from dplasso.losses.targets import offset_of, weight_of, weighted_tangent_offset
-from dplasso.runtime.compilation import kernel
+from dplasso.runtime.threads import Threads
 
 # Rows that are processed together.
 BLOCK_ROWS = 2048
@@ -78,28 +78,15 @@ def new_scratch(n_rows: int, n_reports: int) -> Scratch:
     return Scratch(taken, refreshed, old, new, moved, moved_to, amounts, *notes)
 
 
-@kernel
-def starting_offset(loss, targets, rows):
-    """Return the sum of the tangent offsets at zero weights."""
-    labels, total = targets.labels, 0.0
-    for i in range(labels.size):
-        weight = weight_of(targets.weights, i)
-        offset = offset_of(targets.offsets, i, 0)
-        total += weighted_tangent_offset(loss, rows[i].gradient, labels[i], weight, offset)
-    return total
-
-
-def start_sparse(
-    problem: Problem, alpha: NDArray[np.int64], drift_tol: float | None
-) -> SparseState:
+def start_sparse(problem: Problem, drift_tol: float | None, threads: Threads) -> SparseState:
     """Return the state before the first step, with all weights zero."""
     design = problem.design
     longest_row = int(np.diff(design.rows.indptr).max(initial=0)) + int(design.intercept)
     calendar = new_calendar(design.n_rows, problem.n_steps, drift_tol is not None)
     sums = np.zeros((len(calendar.head), 2))
-    loss, targets = problem.loss, problem.targets
-    rows = new_rows(loss, targets, drift_tol or 0.0)
-    sums[0, 1] = starting_offset(loss, targets, rows)
+    rows, sums[0, 1] = new_rows(problem.loss, problem.targets, drift_tol or 0.0)
+    residuals = np.ascontiguousarray(rows["gradient"])
+    alpha = alpha_of(design, share_units(problem), residuals, threads)
     counts = np.zeros(2, dtype=np.int64), np.zeros(3, dtype=np.int64)
     scratch = new_scratch(BLOCK_ROWS, max(_REPORTS, longest_row))
     untold, refreshed_part = np.zeros(1, dtype=np.bool_), np.ones(1)

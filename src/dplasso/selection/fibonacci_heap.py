@@ -229,9 +229,8 @@ def update_many_heap(heap, alpha, changed, old, count):
     for m in range(count):
         k = np.int64(changed[m])
         magnitude = abs(alpha[k])
-        j = k
-        if magnitude > heap.key[j]:
-            raise_key(heap, j, magnitude)
+        if magnitude > heap.key[k]:
+            raise_key(heap, k, magnitude)
 
 
 @kernel
