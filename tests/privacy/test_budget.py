@@ -226,8 +226,6 @@ def test_what_leaves_too_little_or_is_not_counted_is_refused():
             budget.after(0.1 * budget.mu)
     with pytest.raises(ValueError, match="leave n_records out"):
         build(VERTICES).after(0.01)
-    exact = build(epsilon=math.inf)
-    assert exact.after(5.0) is exact
 
 
 def test_where_rounding_would_cost_too_much_the_fit_is_refused():

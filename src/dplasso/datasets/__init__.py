@@ -75,17 +75,6 @@ _BLOCKS = [
 _STARTS = np.cumsum([0, *(np.prod(_SIZES[list(pick)]) for pick in _BLOCKS)])
 
 
-def _blocks(order: int) -> list[tuple[int, ...]]:
-    if order not in range(1, _MAX_ORDER + 1):
-        raise ValueError(f"order must be 1, 2 or 3, not {order!r}")
-    return [pick for pick in _BLOCKS if len(pick) <= order]
-
-
-def n_crosses(order: int = 3) -> int:
-    """Return the number of crosses of up to `order` attributes: 123, 6,478 or 193,681."""
-    return int(_STARTS[len(_blocks(order))])
-
-
 def load_adult(part: Literal["train", "test"] = "train") -> Dataset:
     """Load the packaged UCI Adult: 123 binary columns, labels -1 (at most 50K a year) and +1.
 
@@ -106,7 +95,9 @@ def crosses(X: csr_array, order: int = 3) -> csr_array:
     `X` comes from `load_adult`; anything but zeros and ones, or two columns of an attribute, raises
     `ValueError`.
     """
-    blocks, n_columns = _blocks(order), n_crosses(order)
+    if order not in range(1, _MAX_ORDER + 1):
+        raise ValueError(f"order must be 1, 2 or 3, not {order!r}")
+    blocks = [pick for pick in _BLOCKS if len(pick) <= order]
     X = csr_array(X, copy=True)
     if X.shape[1] != N_FEATURES:
         raise ValueError(f"X has {X.shape[1]} columns, UCI Adult has {N_FEATURES}")
@@ -128,7 +119,7 @@ def crosses(X: csr_array, order: int = 3) -> csr_array:
         own = values[:, pick]
         crossed = np.ravel_multi_index([*own.T], _SIZES[list(pick)], mode="clip")
         numbers[:, block] = np.where((own < 0).any(axis=1), -1, _STARTS[block] + crossed)
-    return indicators(numbers, n_columns)
+    return indicators(numbers, int(_STARTS[len(blocks)]))
 
 
 def cross_name(column: int) -> str:

@@ -84,14 +84,11 @@ def _alpha_by_rows(
     design: Design, units: Units, residuals: NDArray[np.float64], threads: Threads
 ) -> NDArray[np.int64]:
     """Sum the contributions of all rows; each thread has its own array of gradients."""
-    n_parts = min(threads.count, _MOST_COPIES)
-    edges = even_parts(design.rows.indptr, n_parts)
+    edges = even_parts(design.rows.indptr, threads.count)
     rows = np.arange(residuals.size, dtype=np.int32)
     nothing, no_notes = np.zeros(residuals.size), np.empty(0, dtype=np.int64)
 
     def part(t: int) -> NDArray[np.int64]:
-        if t >= n_parts:
-            return no_notes
         alpha, own = np.zeros(design.n_coordinates, dtype=np.int64), slice(edges[t], edges[t + 1])
         *_, count = replace_contributions(
             design.rows,
@@ -110,7 +107,7 @@ def _alpha_by_rows(
 
     alpha: NDArray[np.int64]
     alpha, *others = threads.run(part)
-    for other in others[: n_parts - 1]:
+    for other in others:
         alpha += other
     return alpha
 

@@ -198,8 +198,6 @@ class Budget:
 
     def after(self, mu: float) -> "Budget":
         """Return the budget that spends its epsilon together with a mu-GDP release before it."""
-        if self.leak:
-            return self
         if not self.draws.gaussian:
             raise ParameterError(
                 "a fit with private edges of bins must count its records; leave `n_records` out"
