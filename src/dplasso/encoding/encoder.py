@@ -196,7 +196,9 @@ def warn_of_draft(origin: Origin | None, stacklevel: int = 4) -> None:
         parts = zip(schema.parts, schema.confirm, strict=True)
         marked = [part.columns[0] for part, mark in parts if mark]
         left = f"confirm the parts for {', '.join(marked[:5])}{' ...' * (len(marked) > 5)}"
-        sentence = f"the schema is a draft that nobody has edited: {schema.note or left}"
+        note = schema.note
+        rest = f". {note[0].upper()}{note[1:]}" if note else f": {left}"
+        sentence = f"the schema is a draft that nobody has edited{rest}"
     elif schema.confirmed is False:
         sentence = (
             "nobody has confirmed that the schema uses public knowledge only: check it, and set "
