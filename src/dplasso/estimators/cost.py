@@ -21,7 +21,6 @@ from dplasso.gradient_descent.energies import SCALES_SHARE, pays
 from dplasso.gradient_descent.schedule import CONSTANT, SIGNIFICANT, schedule_for
 from dplasso.phases.intervals import Precision
 from dplasso.privacy.accounting import bracket
-from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import check_positive
 from dplasso.privacy.statement import PrivacyStatement
 
@@ -226,37 +225,25 @@ def weakest_association(
         gradient = scale * math.log(2.0 * task.n_outputs * n_features)
     else:
         bound = task.gradient_bound / math.sqrt(row_entries)
-        mu = budget.mu_of(left * (1.0 - task.calibration))
-        gradient = _weakest_estimated(budget, mu, task, n_records, n_features, row_entries)
+        # This assumes that all columns have the same share of the unit rows.
+        energy = n_records / n_features
+        # Estimate of the curvature that the fit will compute from released energies.
+        largest = n_records
+        if pays(n_records, budget.moved(1.0) / budget.mu_of(SCALES_SHARE)):
+            largest = min(largest, row_entries * energy + CONSTANT * CONSTANT * n_records)
+        loss, mu = (
+            task.gradient_loss(task.gradient_bound),
+            budget.mu_of(left * (1.0 - task.calibration)),
+        )
+        moved = budget.moved_by(loss)
+        schedule = schedule_for(largest, mu, moved, None, task.kappa, curvature=loss.curvature)
+        # With two classes, half of the residuals stay at their bound, where the curvature is zero.
+        bend = task.gradient_loss(1.0).curvature
+        if classes := task.classes.size:
+            bend = bend / 2.0 if classes == 2 else (1.0 - 1.0 / classes) / classes
+        gradient = SIGNIFICANT * schedule.standard_error / schedule.reach(bend * energy)
     rows = gradient / bound
     return Findable(n_weights, gradient, rows, rows / n_records)
-
-
-def _weakest_estimated(
-    budget: Budget,
-    mu: float,
-    task: Task,
-    n_records: float,
-    n_features: int,
-    row_entries: float,
-) -> float:
-    """Return the gradient at zero of a column whose weight will exceed three standard errors.
-
-    This assumes that all columns have the same share of the unit rows. `mu`: of the gradients.
-    """
-    energy = n_records / n_features
-    # Estimate of the curvature that the fit will compute from released energies.
-    largest = n_records
-    if pays(n_records, budget.moved(1.0) / budget.mu_of(SCALES_SHARE)):
-        largest = min(largest, row_entries * energy + CONSTANT * CONSTANT * n_records)
-    loss = task.gradient_loss(task.gradient_bound)
-    moved = budget.moved_by(loss)
-    schedule = schedule_for(largest, mu, moved, None, task.kappa, curvature=loss.curvature)
-    # With two classes, half of the residuals stay at their bound, where the curvature is zero.
-    bend, n_classes = task.gradient_loss(1.0).curvature, task.classes.size
-    if n_classes:
-        bend = bend / 2.0 if n_classes == 2 else (1.0 - 1.0 / n_classes) / n_classes
-    return SIGNIFICANT * schedule.standard_error / schedule.reach(bend * energy)
 
 
 # Upper limit of the search for the number of rows.

@@ -79,7 +79,8 @@ def fit_estimator(
     hooks = hooks or Hooks()
     with ExitStack() as shown:
         if estimator.verbose and hooks.progress is None:
-            hooks = replace(hooks, progress=shown.enter_context(progress_bar("training")))
+            progress = shown.enter_context(progress_bar("training"))
+            hooks = replace(hooks, progress=progress, copied=hooks.copied or _say_copied)
             shown.enter_context(announce_compilation(say))
         elif estimator.verbose is None and hooks.progress is None:
             shown.enter_context(announce_compilation(lambda _: say_once(), after=SILENT))
@@ -89,9 +90,8 @@ def fit_estimator(
         if engine is not None:
             from dplasso.fit.partitioned import cluster_records
 
-            copied = hooks.copied or (_say_copied if estimator.verbose else None)
-            options = {"groups": groups, "sample_weight": sample_weight, "progress": copied}
-            records = cluster_records(estimator, X, y, engine, method, **options)
+            options = {"groups": groups, "sample_weight": sample_weight}
+            records = cluster_records(estimator, X, y, engine, method, hooks.copied, **options)
             shown.callback(records.workers.close)
         elif records is None:
             local = local_records(estimator, X, y, takes_matrix=isinstance(method.targets, Labels))

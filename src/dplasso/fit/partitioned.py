@@ -104,10 +104,10 @@ def cluster_records(
     y: Any,
     engine: Engine,
     method: Method,
+    progress: Callable[[int, int], None] | None,
     *,
-    groups: Any = None,
-    sample_weight: Any = None,
-    progress: Callable[[int, int], None] | None = None,
+    groups: Any,
+    sample_weight: Any,
 ) -> ClusterRecords:
     """Start a worker for every partition, and check that they make one data set.
 

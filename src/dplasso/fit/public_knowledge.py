@@ -115,7 +115,9 @@ def _columns(model: PublicModel, records: Any, n_features: int) -> tuple[Any, An
     ours = None if same else _names(model.names, model.schema)
     if ours is not None and theirs is not None:
         return _by_name(list(chain.from_iterable(ours)), theirs, n_features)
-    if (numbers := model.numbered) is not None:
+    names = list(map(str, model.names if model.is_table and model.names is not None else ()))
+    if names and all(name.isdecimal() and len(name) < 19 for name in names):
+        numbers = np.array([int(name) for name in names], dtype=np.int64)
         inside = (numbers >= 0) & (numbers < n_features)
         if not inside.all():
             raise ParameterError(

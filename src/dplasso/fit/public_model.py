@@ -43,16 +43,6 @@ class PublicModel:
     schema: Schema | None = None
     is_table: bool = False
 
-    @property
-    def numbered(self) -> NDArray[np.int64] | None:
-        """Its columns by number, if it is a table whose names are whole numbers."""
-        if not self.is_table or self.names is None:
-            return None
-        names = list(map(str, self.names))
-        if not all(name.isdecimal() and len(name) < 19 for name in names):
-            return None
-        return np.array([int(name) for name in names], dtype=np.int64)
-
 
 def existing(name: str, path: str | os.PathLike[str]) -> Path:
     """Return the path that a parameter names; FileNotFoundError if nothing is there."""

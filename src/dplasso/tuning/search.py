@@ -32,7 +32,6 @@ from dplasso.tuning.candidates import (
     divided,
     draw_held_out,
     entering_rows,
-    estimators_of,
     fix_starts,
     list_candidates,
     records_of,
@@ -153,13 +152,15 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         BudgetError, LedgerError
             If the ledger has too little left or cannot be used. Nothing is charged then.
         """
-        first, seeded = estimators_of(self.estimator)[0], self.random_state is not None
+        seeded = self.random_state is not None
         check_positive("epsilon", check_epsilon(self.epsilon))
         ledger = checked_ledger(self.ledger, epsilon=self.epsilon, random_state=self.random_state)
         if not 0.0 < self.held_out < 1.0:
             raise ParameterError(f"`held_out` must lie between 0 and 1, got {shown(self.held_out)}")
         tries = tries_of(self.tries)
         candidates = list_candidates(self.estimator, self.grid, check_delta(self.delta))
+        first = candidates[0].estimator
+        names_classes = getattr(first, "classes", None) is not None
         stream = random_stream(self.random_state)
         records = records_of(candidates, X, y)
         y = records.y
@@ -174,7 +175,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         target = replace(target, bounds=checked_bounds(metric, None, first))
         scorer = scorer_of(cost, metric, target)
         charge = whole_budget(cost, ledger)
-        declared = target.many_labels or getattr(first, "classes", None) is not None
+        declared = target.many_labels or names_classes
         stated = {"classes_declared": declared, "by_person": by_person}
         warn_of(_stated(candidates[0], records, cost, seeded, **stated).cautions(), stacklevel=3)
         check_affordable(ledger, charge)
