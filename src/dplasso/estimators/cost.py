@@ -231,11 +231,8 @@ def weakest_association(
         largest = n_records
         if pays(n_records, budget.moved(1.0) / budget.mu_of(SCALES_SHARE)):
             largest = min(largest, row_entries * energy + CONSTANT * CONSTANT * n_records)
-        loss, mu = (
-            task.gradient_loss(task.gradient_bound),
-            budget.mu_of(left * (1.0 - task.calibration)),
-        )
-        moved = budget.moved_by(loss)
+        loss = task.gradient_loss(task.gradient_bound)
+        mu, moved = budget.mu_of(left * (1.0 - task.calibration)), budget.moved_by(loss)
         schedule = schedule_for(largest, mu, moved, None, task.kappa, curvature=loss.curvature)
         # With two classes, half of the residuals stay at their bound, where the curvature is zero.
         bend = task.gradient_loss(1.0).curvature
