@@ -28,7 +28,6 @@ from dplasso.fit.records import checked_weights, local_records, rows_within_limi
 from dplasso.fit.task import Labels, Task
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.losses.targets import Targets
-from dplasso.matrix.compressed import checked
 from dplasso.matrix.orientations import check_row_count
 from dplasso.matrix.starting import StartingModel
 from dplasso.runtime.threads import Threads
@@ -200,7 +199,7 @@ def _limited(parts: list[Partition], people: list[Any], rows_per_person: int) ->
         assert part.y is not None
         weights = None if part.weights is None else part.weights[rows]
         if rows.any():
-            limited.append(replace(part, X=checked(part.X)[rows], y=part.y[rows], weights=weights))
+            limited.append(replace(part, X=part.X[rows], y=part.y[rows], weights=weights))
     return limited
 
 

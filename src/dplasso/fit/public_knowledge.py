@@ -27,8 +27,7 @@ from dplasso.phases.intervals import PublicPredictions
 from dplasso.runtime.progress import late_progress
 
 # Parameters that a model file does not hold; it holds the prior and the geometry instead.
-_STARTS = ("prior", "public_data")
-PARAMETERS = (*_STARTS, "public_rows")
+PARAMETERS = ("prior", "public_data", "public_rows")
 # Column names are made in chunks of this size, because a hashed text may have millions.
 _CHUNK = 2**16
 _SHOWN = 3
@@ -42,7 +41,7 @@ Start = Callable[[Any, Task, Any], MatchedPrior]
 
 def start_of(params: Mapping[str, Any]) -> Start | None:
     """Return what makes the prior for some records; None if the fit starts from nothing."""
-    prior, data = (params.get(name) for name in _STARTS)
+    prior, data = params.get("prior"), params.get("public_data")
     if prior is not None and data is not None:
         raise ParameterError(
             "`prior` and `public_data` cannot be combined: each defines where the fit starts",

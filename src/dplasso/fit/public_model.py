@@ -128,7 +128,7 @@ def _of_model(model: Model) -> PublicModel:
         weights,
         np.asarray(intercept, dtype=np.float64),
         f"a model of dplasso {promise}",
-        error=None if error is None else errors_of_all(error, model, weights.shape),
+        error=None if error is None else errors_of_all(error, model),
         names=model.feature_names,
         labels=model.classes.tolist() if model.classes.size else None,
         learns="classes" if model.classes.size else "numbers",

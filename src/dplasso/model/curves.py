@@ -71,7 +71,7 @@ def curves_of(model: Model) -> list[Curve]:
         return []
     coefficients, _, error = linear_part(model)
     weights = coefficients if isinstance(coefficients, np.ndarray) else coefficients.toarray()
-    errors = None if error is None else errors_of_all(error, model, weights.shape)
+    errors = None if error is None else errors_of_all(error, model)
     factor = typical_factor(model, schema)
     curves = []
     for part, offset in zip(schema.parts, schema.offsets, strict=False):

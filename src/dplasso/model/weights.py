@@ -206,7 +206,7 @@ def linear_part(model: Model) -> tuple[Any, NDArray[np.float64], NDArray[np.floa
         started: Any = prior.weights * slope
         if error is not None:
             noise = 0.0 if prior.standard_error is None else slope * prior.standard_error
-            error = np.hypot(errors_of_all(error, model, started.shape), noise)
+            error = np.hypot(errors_of_all(error, model), noise)
         if not isinstance(coefficients, np.ndarray):
             started = csr_array(started)
         coefficients, intercept = coefficients + started, intercept + slope * prior.intercept
@@ -217,11 +217,9 @@ def linear_part(model: Model) -> tuple[Any, NDArray[np.float64], NDArray[np.floa
     return coefficients * half, intercept * half + middle, error
 
 
-def errors_of_all(
-    error: NDArray[np.float64], model: Model, shape: tuple[int, ...]
-) -> NDArray[np.float64]:
+def errors_of_all(error: NDArray[np.float64], model: Model) -> NDArray[np.float64]:
     """Return standard errors of all columns, shape (K, D); 0 for those that do not enter."""
-    columns, whole = model.linear.columns, np.zeros(shape)
+    columns, whole = model.linear.columns, np.zeros(model.linear.coefficients.shape)
     # An empty list of columns means all of them.
     whole[:, columns if columns.size == error.shape[-1] else slice(None)] = error
     return whole
