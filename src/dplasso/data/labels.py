@@ -1,6 +1,8 @@
 """Check labels and regression targets, and convert them to numbers."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,29 @@ def classes_of(y: Any, declared: ArrayLike | None) -> NDArray[Any]:
             f"`classes` must be two or more different labels, got {shown(declared)}"
         )
     return classes
+
+
+def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, ...]:
+    """Return the weights of the classes in their order, scaled so that the largest is 1."""
+    weights = class_weight
+    if isinstance(weights, Mapping):
+        labels = list(weights if classes is None else classes)
+        if set(weights) != set(labels):
+            raise ParameterError(
+                f"`class_weight` must have a weight for each label of `classes`, {labels}, and no "
+                f"other; got {shown(class_weight)}"
+            )
+        weights = [weights[label] for label in labels]
+    is_list = isinstance(weights, list | tuple) and len(weights) > 1
+    if not is_list or (classes is not None and len(weights) != len(classes)):
+        raise ParameterError(
+            "`class_weight` must be None, 'balanced', a weight for each class in their order, or a "
+            f"mapping of each label to a weight; got {shown(class_weight)}"
+        )
+    if not all(isinstance(weight, Real) and 0.0 < float(weight) < math.inf for weight in weights):
+        raise ParameterError(f"`class_weight` must hold numbers > 0, got {shown(class_weight)}")
+    weights = [float(weight) for weight in weights]
+    return tuple(weight / max(weights) for weight in weights)
 
 
 def numbers_of(

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
+from dplasso.data.labels import checked_class_weight
 from dplasso.encoding.origin import schema_of
 from dplasso.errors import NoiseWarning, ParameterError, shown
 from dplasso.fit.public_knowledge import (
@@ -19,7 +20,7 @@ from dplasso.fit.public_knowledge import (
     geometry_of,
     start_of,
 )
-from dplasso.fit.task import Bounded, Labels, Task, checked_class_weight
+from dplasso.fit.task import Bounded, Labels, Task
 from dplasso.gradient_descent.schedule import CONSTANT
 from dplasso.ledger import Ledger, checked_ledger
 from dplasso.matrix.compressed import compress
@@ -297,7 +298,7 @@ def targets_of(params: Mapping[str, Any]) -> Labels | Bounded:
     labels = Labels(
         params.get("classes"), params.get("class_weight"), params["rows_per_person"], clips
     )
-    if not labels.is_balanced:
+    if labels.weight is not None and not labels.is_balanced:
         checked_class_weight(labels.weight, labels.declared)
     return labels
 

@@ -6,7 +6,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,8 +13,14 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from dplasso.data.labels import classes_of, encode_targets, label_matrix, numbers_of
-from dplasso.errors import DataError, ParameterError, shown
+from dplasso.data.labels import (
+    checked_class_weight,
+    classes_of,
+    encode_targets,
+    label_matrix,
+    numbers_of,
+)
+from dplasso.errors import DataError, ParameterError
 from dplasso.fit.public_model import PublicModel, text_of
 from dplasso.gradient_descent.schedule import CALIBRATION_SHARE, KAPPA
 from dplasso.losses.logistic import Logistic, ManyLogistic
@@ -380,28 +385,3 @@ class Labels:
         if weight is not None and not isinstance(weight, str):
             plain["class_weight"] = tuple(map(float, weight))
         return plain
-
-
-def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, ...]:
-    """Return the weights of the classes in their order, scaled so that the largest is 1."""
-    if class_weight is None:
-        return 1.0, 1.0
-    weights = class_weight
-    if isinstance(weights, Mapping):
-        labels = list(weights if classes is None else classes)
-        if set(weights) != set(labels):
-            raise ParameterError(
-                f"`class_weight` must have a weight for each label of `classes`, {labels}, and no "
-                f"other; got {shown(class_weight)}"
-            )
-        weights = [weights[label] for label in labels]
-    is_list = isinstance(weights, list | tuple) and len(weights) > 1
-    if not is_list or (classes is not None and len(weights) != len(classes)):
-        raise ParameterError(
-            "`class_weight` must be None, 'balanced', a weight for each class in their order, or a "
-            f"mapping of each label to a weight; got {shown(class_weight)}"
-        )
-    if not all(isinstance(weight, Real) and 0.0 < float(weight) < math.inf for weight in weights):
-        raise ParameterError(f"`class_weight` must hold numbers > 0, got {shown(class_weight)}")
-    weights = [float(weight) for weight in weights]
-    return tuple(weight / max(weights) for weight in weights)
