@@ -113,7 +113,7 @@ def test_every_form_gives_the_same_bits():
 @pytest.mark.parametrize(
     ("estimator", "y", "words"),
     [
-        (DPLogisticRegression(), 2 * Y, "must hold 0 and 1 only: row 1 of"),
+        (DPLogisticRegression(), 2 * Y, "must hold 0 and 1 only; row 1 of"),
         (DPLogisticRegression(), np.where(Y, "a", "b"), "0 and 1 only|not a number"),
         (DPLogisticRegression(), np.where(Y, np.nan, 0.0), "NaN"),
         (DPLogisticRegression(classes=["a", "b"]), Y, "5 columns, and classes names 2"),

@@ -192,7 +192,7 @@ def test_a_model_of_labels_and_rows_of_classes_do_not_go_together():
         private_score(many, X, Y[:, 0], 1.0)
     with pytest.raises(DataError, match="predicts 3 labels for each row, but y has 2 labels"):
         private_score(many, X, Y[:, :2], 1.0)
-    with pytest.raises(DataError, match="must hold 0 and 1 only: row 1"):
+    with pytest.raises(DataError, match="must hold 0 and 1 only; row 1"):
         private_score(many, X, Y + 1, 1.0)
     one = DPLogisticRegression(20.0).fit(X, Y[:, 0])
     with pytest.raises(DataError, match="predicts one label for each row, but y has 3"):
