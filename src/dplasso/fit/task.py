@@ -38,16 +38,13 @@ LinearParts = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What a fit learns; `classes`: the labels, of two the negative first.
-
-    Its bounds are those of a private fit, or of one without privacy.
-    """
+    """What a fit learns; `classes`: the labels, of two the negative first."""
 
     classes: NDArray[Any] = field(default_factory=lambda: np.zeros(0))
     target_bounds: tuple[float, float] | None = None
 
     many_labels: ClassVar[bool] = False
-    # Bound C on each residual where columns are drawn.
+    # Bound C on each residual where columns are drawn; wider if nothing need be clipped.
     bound: float = 0.5
     # How far noise may move the margin of a unit row in a dense run, and in a refit.
     kappa: float = KAPPA

@@ -24,40 +24,38 @@ _DROWNED = 2.0
 
 
 class _Part(NamedTuple):
-    """The score of one class or label; `value` is None if noise hides it.
+    """The score of one class or label.
 
     `own`, `shared`, `noise`: its variances from sampling the rows of the class, from sampling rows
-    that all classes share, and from the noise.
+    that all classes share, and from the noise. `hidden`: how far from `value` it may be besides; a
+    score that noise hides may have any value from 0 to 1.
     """
 
-    value: float | None
+    value: float
     own: float
     shared: float
     noise: float
     rows: float
+    hidden: float = 0.0
 
     def estimate(self, z: float) -> Estimate:
         """Return the score with its interval."""
-        if self.value is None:
-            return UNKNOWN
-        return within_unit(self.value, z * math.sqrt(self.own + self.shared + self.noise))
+        variance = self.own + self.shared + self.noise
+        return within_unit(self.value, z * math.sqrt(variance) + self.hidden)
 
 
 def _average(
     parts: list[_Part], weights: NDArray[np.float64], z: float, *, disjoint: bool
 ) -> Estimate:
     """Return the weighted mean of parts; `disjoint`: whether each row has one class."""
-    # Errors from shared rows are added, which bounds them for any correlation. An unknown part may
-    # have any value from 0 to 1.
-    is_known = np.array([part.value is not None for part in parts])
-    values = np.array([0.5 if part.value is None else part.value for part in parts])
-    own, shared, noise = np.array([(part.own, part.shared, part.noise) for part in parts]).T
+    values, own, shared, noise, _, hidden = np.array(parts).T
+    # Errors from shared rows are added, which bounds them for any correlation.
     if not disjoint:
         own, shared = np.zeros_like(own), own + shared
     squares = weights * weights
     sampling = math.sqrt(float(squares @ own)) + float(weights @ np.sqrt(shared))
     reach = z * math.sqrt(sampling**2 + float(squares @ noise))
-    return within_unit(float(weights @ values), reach + float(weights[~is_known].sum()) / 2.0)
+    return within_unit(float(weights @ values), reach + float(weights @ hidden))
 
 
 def by_class(
@@ -146,7 +144,7 @@ def _auc_part(noisy: NDArray[np.float64], sigma: float, least: float) -> _Part:
     negative, positive = noisy.reshape(2, -1)
     n_negative, n_positive = float(negative.sum()), float(positive.sum())
     if min(n_negative, n_positive) < least:
-        return _Part(None, 0.0, 0.0, 0.0, n_positive)
+        return _Part(0.5, 0.0, 0.0, 0.0, n_positive, hidden=0.5)
     # AUC of a positive row in each bin against all negative rows, and the reverse.
     below = (np.cumsum(negative) - negative / 2.0) / n_negative
     above = 1.0 - (np.cumsum(positive) - positive / 2.0) / n_positive
@@ -208,7 +206,7 @@ def _f1_part(hits: float, false: float, missed: float, sigma: float, extra: floa
     """Compute an F1; `extra` is the variance of false positives plus misses over sigma^2."""
     size, rows = 2.0 * hits + false + missed, hits + missed
     if size < max(1.0, _DROWNED * sigma * math.sqrt(4.0 + extra)):
-        return _Part(None, 0.0, 0.0, 0.0, rows)
+        return _Part(0.5, 0.0, 0.0, 0.0, rows, hidden=0.5)
     value = min(max(2.0 * hits / size, 0.0), 1.0)
     slope, other = (2.0 - 2.0 * value) / size, value / size
     others = max(false, 0.0) + max(missed, 0.0)
@@ -261,15 +259,14 @@ def _joint_f1(
     by_rows: bool,
 ) -> Estimate:
     """Estimate the mean F1 of classes; its error follows from its slope in each cell."""
-    is_known = np.array([part.value is not None for part in parts])
-    values = np.array([0.5 if part.value is None else part.value for part in parts])
+    values, *_, hidden = np.array(parts).T
     value = float(weights @ values)
     # The size of a class: rows of the class plus rows predicted to be of it.
     size = counts.sum(axis=0) + counts.sum(axis=1)
-    each = np.divide(weights, size, out=np.zeros_like(weights), where=is_known)
+    each = np.divide(weights, size, out=np.zeros_like(weights), where=hidden == 0.0)
     slope = -(each * values)[:, None] - (each * values)[None, :] + np.diag(2.0 * each)
     if by_rows:
         slope += ((values - value) / max(1.0, float(counts.sum())))[:, None]
     squares = slope * slope
     variance = float((np.maximum(counts, 0.0) * squares).sum()) + sigma**2 * float(squares.sum())
-    return within_unit(value, z * math.sqrt(variance) + float(weights[~is_known].sum()) / 2.0)
+    return within_unit(value, z * math.sqrt(variance) + float(weights @ hidden))
