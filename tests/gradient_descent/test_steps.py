@@ -77,8 +77,8 @@ def test_no_share_is_larger_than_the_bound(n_outputs, values):
     rows = Compressed(np.array([0, 3]), indices, np.ones(3 * values, np.float32), 1.0)
     laid = tiles.lay_tiles(rows, 3, n_outputs, ONE_THREAD)
     for pull in (2.0**62, -(2.0**62)):
-        levels = np.full((41, n_outputs), int(pull))
-        halve_contributions(UNIT, 0, n_outputs, levels)
+        levels = np.zeros((41, n_outputs), dtype=np.int64)
+        halve_contributions(np.full(n_outputs, pull), UNIT, 0, n_outputs, levels)
         shape, add = (1, 3), tile_gradient_vectors
         if n_outputs == 1:
             shape, add = (1,), tile_gradients
@@ -91,17 +91,31 @@ def test_no_share_is_larger_than_the_bound(n_outputs, values):
 
 
 def test_what_is_halved_is_bounded_after():
-    """Of as many rows as are halved together, and some more."""
-    rng = np.random.default_rng(7)
-    given = np.clip(rng.normal(size=2500) * 2.0**34, -(2.0**62), 2.0**62).astype(np.int64)
-    given[:2] = 2**62, -(2**62)
+    """Of as many rows as are halved together, and some more, in the memory of the first level."""
+    given = np.random.default_rng(7).normal(size=2500) * 2.0**34
+    given[:4] = 2.0**72, -(2.0**72), 1e300, np.nan
     levels = np.zeros((41, given.size), dtype=np.int64)
-    levels[0] = given
+    scaled = levels[0].view(np.float64)
+    scaled[:] = given
     for first, last in ((0, 1100), (1100, given.size)):
-        halve_contributions(UNIT, first, last, levels)
+        halve_contributions(scaled, UNIT, first, last, levels)
     for b, level in enumerate(levels):
-        whole = np.sign(given) * (np.abs(given) >> b)
-        assert level.tolist() == np.clip(whole, -int(UNIT), int(UNIT)).tolist()
+        whole = np.nan_to_num(given * 0.5**b)
+        assert level.tolist() == np.trunc(np.clip(whole, -UNIT, UNIT)).tolist()
+
+
+@pytest.mark.parametrize("exponent", [3, 31, 40])
+@OUTPUTS
+def test_whether_all_entries_are_one_value_changes_no_contribution(loss, exponent):
+    """Also in columns of a unit of their own, whose entries are halved up to 40 times."""
+    exponents, weights = np.array([exponent, 0], np.int8), np.zeros((2, loss.n_outputs))
+    alike, other = np.array([[1e9, 0.0]] * 3), np.array([[0.0, 2.0]])
+    unit, found = UNIT / loss.residual_bound, []
+    for X, counts in ((alike, [1, 1, 1]), (np.vstack([alike, other]), [1, 1, 1, 0])):
+        y = targets_of(np.ones(len(X)), np.array(counts, dtype=np.float64))
+        found.append(gradients(X, y, weights, loss, unit, scale_exponents=exponents))
+    assert found[0] == found[1]
+    assert np.linalg.norm(found[0]) > 2.9 * UNIT
 
 
 @OUTPUTS
@@ -205,8 +219,7 @@ def test_both_passes_over_rows_that_no_cache_holds(values, scale_exponents):
 
     limit, pulls = 2.0**20, rng.normal(size=n_rows) * 2.0**20
     levels = np.zeros((41, n_rows), dtype=np.int64)
-    levels[0] = pulls * 3.0
-    halve_contributions(limit, 0, n_rows, levels)
+    halve_contributions(pulls * 3.0, limit, 0, n_rows, levels)
     blocks, totals = np.arange(laid.n_blocks), np.zeros(n_columns, dtype=np.int64)
     begins = blocks * laid.width
     given = scale_exponents, pulls, levels, limit, totals, begins, ahead

@@ -3,7 +3,7 @@
 A record's contribution to column j is ``q_i z_ij S``, rounded towards zero, with z its unit row
 (`dplasso.privacy.share`). So it lies in the ball of radius ``C S``, and the integer sum has the
 same bits for any order, layout and number of threads. If the entries of a column are halved b
-times, a contribution is divided by ``2^b``, again towards zero, and weights belong to the original
+times, a contribution is divided by ``2^b`` before it is rounded, and weights belong to the original
 entries.
 
 With K outputs a record has K residuals of L2 norm C together. Weights stand column by column,
@@ -14,7 +14,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from dplasso.losses.loss import gradient, residual_vector
@@ -28,21 +27,19 @@ from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts
 
 # Rows whose residuals are computed together, entries that are added up in one loop.
 _ROWS, _ENTRIES = 256, 1024
-# The largest whole number that a record may contribute before it is halved.
-_MOST = 2.0**62
 
 
 @kernel
-def row_gradients(data, loss, targets, model, units, first, last, alike, scaled, integers, totals):
+def row_gradients(data, loss, targets, model, units, first, last, alike, scaled, totals):
     """Compute residuals at the weights of a model, scaled for the columns.
 
-    `units`: S, C S (the bound on a contribution), and the bound before halving.
+    `units`: S and C S, the bound on a contribution.
     `alike`: whether all entries of X are one value, and which.
-    `scaled`, shape (N,): products with the weights on entry, ``q_i factor_i S`` on return.
-    `integers`: the same bytes; holds the integer contribution if entries are alike.
+    `scaled`, shape (N,): products with the weights on entry, ``q_i factor_i S`` on return, times
+    the entry if all are alike.
     `totals`, shape (1,): receives the contribution to the constant column.
     """
-    (labels, weights, _, offsets), (unit, limit, most) = targets, units
+    (labels, weights, _, offsets), (unit, limit) = targets, units
     (factor, n_columns, constant), (all_alike, value) = data, alike
     offset = constant * model[n_columns] if constant != 0.0 else 0.0
     # Short loops without a branch are compiled to vector instructions.
@@ -64,22 +61,18 @@ def row_gradients(data, loss, targets, model, units, first, last, alike, scaled,
         if constant != 0.0:
             for k in range(size):
                 total += share(some[k] * constant * unit, limit)
+        for k in range(size):
+            products[k] = some[k] * factors[k] * unit
         if all_alike:
-            contributions = integers[own]
             for k in range(size):
-                contributions[k] = share(some[k] * factors[k] * unit * value, most)
-        else:
-            for k in range(size):
-                products[k] = some[k] * factors[k] * unit
+                products[k] *= value
     totals[0] += total
 
 
 @kernel
-def row_gradient_vectors(
-    data, loss, targets, model, units, first, last, alike, scaled, integers, totals
-):
+def row_gradient_vectors(data, loss, targets, model, units, first, last, alike, scaled, totals):
     """Do the same as `row_gradients` for K outputs."""
-    (labels, weights, _, offsets), (unit, limit, most) = targets, units
+    (labels, weights, _, offsets), (unit, limit) = targets, units
     (factor, n_columns, constant), (all_alike, value) = data, alike
     residuals = np.empty(totals.size)
     for i in range(first, last):
@@ -91,19 +84,11 @@ def row_gradient_vectors(
         residual_vector(loss, margins, labels[i], residuals)
         for k in range(margins.size):
             q = weight_of(weights, i) * residuals[k]
-            pull = q * factor[i] * unit
+            scaled[i, k] = q * factor[i] * unit
             if all_alike:
-                integers[i, k] = share(pull * value, most)
-            else:
-                scaled[i, k] = pull
+                scaled[i, k] *= value
             if constant != 0.0:
                 totals[k] += share(q * constant * unit, limit)
-
-
-@register_jitable
-def halved(count, b):
-    """Return an integer divided by 2^b, rounded towards zero."""
-    return (count + ((count >> 63) & ((np.int64(1) << b) - 1))) >> b
 
 
 @kernel
@@ -149,16 +134,17 @@ def tile_product_vectors(tiles, first, last, weights, products):
 
 
 @kernel
-def halve_contributions(limit, first, last, levels):
-    """Set ``levels[b]`` to ``levels[0]``, halved b times and then bounded."""
-    most = np.int64(limit)
+def halve_contributions(scaled, limit, first, last, levels):
+    """Set ``levels[b]`` to the shares of `scaled` in columns whose entries are halved b times.
+
+    ``levels[0]`` may have the bytes of `scaled`.
+    """
     for begin in range(first, last, _ENTRIES):
-        end = min(begin + _ENTRIES, last)
-        whole = levels[0, begin:end]
+        whole = scaled[begin : min(begin + _ENTRIES, last)]
         for b in range(levels.shape[0] - 1, -1, -1):
-            own = levels[b, begin:end]
-            for k in range(own.size):
-                own[k] = max(-most, min(most, halved(whole[k], b)))
+            own, scale = levels[b, begin:last], SCALES[b]
+            for k in range(whole.size):
+                own[k] = share(whole[k] * scale, limit)
 
 
 @kernel
@@ -278,9 +264,8 @@ class GradientPart:
         self._shape = (-1,) if self.n_outputs == 1 else (-1, self.n_outputs)
         n_coordinates = data.n_columns + (data.constant != 0.0)
         self._totals = np.zeros(n_coordinates * self.n_outputs, dtype=np.int64)
-        # Unscaled entries may exceed those of the unit row by the column's scale exponent.
-        limit, n_halvings = loss.residual_bound * unit, int(data.scale_exponents.max(initial=0))
-        self._units = unit, limit, min(limit * 2.0**n_halvings, _MOST)
+        n_halvings = int(data.scale_exponents.max(initial=0))
+        self._units = unit, loss.residual_bound * unit
         self._chunks = even_parts(np.append(tiles.bounds[:, 0], tiles.places.size), threads.count)
         # In blocks with a large part of all entries each thread sums some rows. The other blocks
         # are divided among the threads.
@@ -296,11 +281,11 @@ class GradientPart:
 
     def sums(self, weights: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return all gradient sums at the given weights, until the next call."""
-        data, n_outputs, (_, limit, _) = self._data, self.n_outputs, self._units
+        data, n_outputs, (_, limit) = self._data, self.n_outputs, self._units
         multiply: Any = tile_products if n_outputs == 1 else tile_product_vectors
         pull: Any = row_gradients if n_outputs == 1 else row_gradient_vectors
-        integers, model = self._levels[0].reshape(self._shape), weights.reshape(self._shape)
-        scaled, row_edges = integers.view(np.float64), data.tiles.row_edges[self._chunks]
+        flat, model = self._levels[0].view(np.float64), weights.reshape(self._shape)
+        scaled, row_edges = flat.reshape(self._shape), data.tiles.row_edges[self._chunks]
         rows = data.factor, data.n_columns, data.constant
         alike = not data.rows.values.size, float(data.rows.constant)
 
@@ -310,9 +295,10 @@ class GradientPart:
             multiply(data.tiles, *self._chunks[t : t + 2], model, scaled, *self._ahead)
             totals, some = np.zeros(n_outputs, dtype=np.int64), (first, last, alike)
             fixed = rows, self._loss, self._targets, model, self._units
-            pull(*fixed, *some, scaled, integers, totals)
+            pull(*fixed, *some, scaled, totals)
             if not data.tiles.values.size:
-                halve_contributions(limit, n_outputs * first, n_outputs * last, self._levels)
+                own = n_outputs * first, n_outputs * last
+                halve_contributions(flat, limit, *own, self._levels)
             return totals
 
         constants = np.sum(self._threads.run(residuals), axis=0)
@@ -324,7 +310,7 @@ class GradientPart:
 
     def _add_up(self, scaled: NDArray[np.float64], totals: NDArray[np.int64]) -> None:
         """Set `totals` to the column sums of all contributions, K numbers per column."""
-        tiles, (_, limit, _) = self._data.tiles, self._units
+        tiles, (_, limit) = self._data.tiles, self._units
         width, n_chunks = tiles.width, tiles.bounds.shape[0]
         add: Any = tile_gradients if self.n_outputs == 1 else tile_gradient_vectors
         arguments = self._data.scale_exponents, scaled, self._levels, limit
