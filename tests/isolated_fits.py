@@ -51,6 +51,7 @@ from isolated_records import (
     parts_of,
     store,
 )
+from isolated_units import drawn_releases
 from recorded_fits import short_runs
 
 BOUNDS = (-1.0, 3.0)
@@ -215,6 +216,8 @@ def _fit_trial(kind: str, choices: Choices) -> "Trial":
     # With few steps, but where they are as many as pay.
     patched = [short_runs] if choices.pick("steps", ("few", "few", "auto")) == "few" else []
     patched += [partial(patch.multiple, lasso, **_SIZES[columns])] if columns in _SIZES else []
+    if choices.pick("units-released", ("found", "drawn", "drawn")) == "drawn":
+        patched.append(drawn_releases(choices.rng))
     return Trial(one, other, partial(_within, patched, maker(**options), choices, form))
 
 

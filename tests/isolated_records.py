@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dplasso import PublicEncoder, write_store
 from dplasso.encoding.data_files import read_records
 from encoding.generated import arrow, write
+from isolated_units import in_units, units_of_columns
 from schemas import Bins, Categories, Cross, Date, Hashed, Number, Pairs, Schema, Text
 
 N_COLUMNS = 12
@@ -104,6 +105,7 @@ NUMBERS: dict[str, Callable[[np.random.Generator, int, Any], NDArray[np.float64]
 }
 BASE_NUMBERS = ("normal", "ones", "one number", "whole", "cancelling", "cancelling", "hostile")
 OWN_NUMBERS = ("normal", "ones", "one number", "huge", "denormal", "hostile", "cancelling")
+SINGLE_OR_DOUBLE = (np.float32, np.float64)
 STORAGE = ("sorted", "empty", "full", "single", "unsorted", "twice", "unsorted and twice", "zeros")
 
 
@@ -201,10 +203,14 @@ def draw(choices: Choices, targets: Callable[..., Any], way: str, limit: int, fo
         row(rng, STORAGE[rng.integers(len(STORAGE))] if storage == "any" else storage, kind, single)
         for _ in range(min(n_rows, 60))
     ]
+    units = np.ones(N_COLUMNS)
+    if choices.pick("units", ("one", "one", "many")) == "many" and dtype in SINGLE_OR_DOUBLE:
+        units = units_of_columns(choices.rng("units of columns"), N_COLUMNS)
+    some = [in_units(entries, units, single) for entries in some]
     rows = tuple(some[k % len(some)] for k in range(n_rows))
     rng = choices.rng("targets")
     y, own_y = targets(rng, n_rows), targets(rng, 1)
-    own, own_dtype = _own_row(choices, rows, dtype)
+    own, own_dtype = _own_row(choices, rows, dtype, units)
     place, people = _place(choices, n_rows, way, limit)
     weights = _weights(choices, n_rows) if way == "weight" else None
     table = None
@@ -236,7 +242,7 @@ def draw(choices: Choices, targets: Callable[..., Any], way: str, limit: int, fo
     return replace(one, people=people and people[:-1]), other, form
 
 
-def _own_row(choices: Choices, rows: tuple[Entries, ...], dtype: Any) -> tuple[Entries, Any]:
+def _own_row(choices: Choices, rows: tuple[Entries, ...], dtype: Any, units: Any) -> Any:
     """Draw the row that must not count, and the type that a matrix with it has."""
     storage = choices.pick("own-storage", (*STORAGE, "as another's"))
     numbers = choices.pick("own-numbers", OWN_NUMBERS)
@@ -246,7 +252,7 @@ def _own_row(choices: Choices, rows: tuple[Entries, ...], dtype: Any) -> tuple[E
     if storage == "as another's":
         own = rows[rng.integers(len(rows))]
     else:
-        own = row(rng, storage, numbers, kind)
+        own = in_units(row(rng, storage, numbers, kind), units, kind)
     with np.errstate(over="ignore", invalid="ignore"):
         holds = dtype != np.float16 and np.array_equal(own[1].astype(dtype), own[1])
     # Of all types that hold the row, that of the others or a wider one.
