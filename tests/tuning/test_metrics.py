@@ -1,6 +1,7 @@
 """What every metric has to do for every kind of target: how far a row moves it, what it covers."""
 
 import math
+import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -125,6 +126,24 @@ def test_the_share_of_a_loss_is_no_longer_than_one_anywhere():
         for other in some:
             exchanged = sum(int(a - b) ** 2 for a, b in zip(one, other, strict=True))
             assert exchanged <= 2 * int(UNIT) ** 2
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 0.5), (0.0, 1e-300), (-1.7e308, 1.7e308)])
+def test_no_target_makes_a_score_warn(bounds):
+    """A warning would say that somebody's target is huge, and end a run with `-W error`."""
+    compute, target = METRICS["mae"].sums, Target(bounds=bounds)
+    low, high = bounds
+    far = [low, high, -1.79e308, 1.79e308, math.nan, math.inf, -math.inf]
+    for p in far:
+        y = np.array([y for y in far if math.isfinite(y)])
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            found = compute(Given(None), np.full((y.size, 1), p), y, target) / UNIT
+        assert not told
+        clipped = low if math.isnan(p) else min(max(p, low), high)
+        half = 0.5 * high - 0.5 * low
+        errors = np.abs(0.5 * np.clip(y, low, high) - 0.5 * clipped) / half
+        assert found[0] == pytest.approx(errors.sum(), abs=1e-8)
 
 
 def test_predictions_of_another_shape_are_refused():

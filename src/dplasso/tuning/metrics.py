@@ -108,8 +108,9 @@ def _mean(losses: Losses, span: Callable[[Target], float], **options: Any) -> Me
 def _absolute_errors(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.float64]:
     low, high = target.bounds
     values = np.stack([y, predicted(model, X, y)]).astype(np.float64)
-    # NaN counts as the lower end.
-    scaled = np.clip(np.nan_to_num((values - low) / (high - low), nan=0.0), 0.0, 1.0)
+    # NaN counts as the lower end. Clipped and halved, no number overflows: that warns.
+    within = np.clip(np.nan_to_num(values, nan=low, posinf=high, neginf=low), low, high)
+    scaled = np.clip((0.5 * within - 0.5 * low) / (0.5 * high - 0.5 * low), 0.0, 1.0)
     return np.asarray(np.abs(scaled[0] - scaled[1]))
 
 
