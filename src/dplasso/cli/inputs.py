@@ -110,8 +110,7 @@ class ReadingOptions:
         `like`: the origin of rows whose columns must have the same meaning.
         """
         rest = f" and {len(files) - 1} more" if len(files) > 1 else ""
-        if schema is None:
-            self.check_tables(files)
+        self.check_tables(files)
         self.dialect.say(files)
         with bars.task(f"reading {files[0].name}{rest}") as progress:
             more |= self.of_rows() | {"schema": schema, "progress": progress}

@@ -211,14 +211,12 @@ class SourceFiles:
             )
 
 
-Paths = str | Path | Iterable[str | Path] | SourceFiles
-"""One file, a pattern such as ``part-*.svm.gz``, several of these, or their `SourceFiles`."""
+Paths = str | Path | Iterable[str | Path]
+"""One file, a pattern such as ``part-*.svm.gz``, or several of these."""
 
 
 def source_files(paths: Paths) -> SourceFiles:
     """Return the files of a data set; `DataError` for any that cannot be read."""
-    if isinstance(paths, SourceFiles):
-        return paths
     files = tuple(expand(paths))
     for path in files:
         check_readable(path)
@@ -232,7 +230,7 @@ def _look_at(path: Path) -> os.stat_result:
         raise DataError(f"{path}: cannot be opened: {error.strerror}") from error
 
 
-def expand(paths: str | Path | Iterable[str | Path]) -> list[Path]:
+def expand(paths: Paths) -> list[Path]:
     """Return the files that match names and patterns: at least one, none twice.
 
     An existing name is not a pattern. The files of a pattern are sorted, part-2 before part-10.

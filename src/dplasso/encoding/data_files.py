@@ -1,6 +1,6 @@
 """Read data files of any format as sparse rows, and record how their columns were made."""
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -26,7 +26,7 @@ _DRAFT_BYTES = 1 << 27
 
 
 def encode_files(
-    paths: str | Path | Iterable[str | Path],
+    paths: Paths,
     schema: Schema | None = None,
     *,
     person_column: str | None = None,
@@ -57,7 +57,7 @@ def encode_files(
 
 
 def read_records(
-    paths: str | Path | Iterable[str | Path],
+    paths: Paths,
     *,
     n_features: int | None = None,
     schema: Schema | None = None,
