@@ -45,8 +45,9 @@ def drawn_releases(
     def drawn(name: str, values: Sequence[float], dtype: Any, counts: Any) -> NDArray[Any]:
         return rng_of(name).choice(values, len(counts)).astype(dtype)
 
-    def centres_of(sums: Any, bounds: Any, *_: Any) -> NDArray[np.float64]:
-        return drawn("centres", _PARTS, np.float64, sums) * bounds
+    def centres_of(sums: Any, scales: Any, *_: Any) -> NDArray[np.float64]:
+        parts = drawn("centres", _PARTS, np.float64, sums)
+        return np.divide(parts, scales, out=np.zeros_like(parts), where=scales > 0.0)
 
     return partial(
         patch.multiple,

@@ -113,17 +113,17 @@ def magnitudes(dense, unit, *, weights=None):
     return np.array(found, dtype=object)
 
 
-def entries(dense, bounds, unit, *, weights=None):
-    """Return what each record adds to the sums of entries of bounded columns, in units."""
+def entries(dense, scales, length, unit, *, weights=None):
+    """Return what each record adds to the sums of entries of columns with a scale, in units."""
     dense, found = np.asarray(dense, dtype=np.float64), []
     weights = np.ones(len(dense)) if weights is None else weights
-    most = unit * (1.0 - SLACK) / math.sqrt(sum(bound > 0.0 for bound in bounds))
     for row, weight in zip(dense.tolist(), weights.tolist(), strict=True):
-        own = [
-            min(1.0, max(-1.0, entry / bound)) if bound else 0.0
-            for entry, bound in zip(row, bounds.tolist(), strict=True)
-        ]
-        found.append([int(part * (weight * most)) for part in own])
+        own = [entry * scale for entry, scale in zip(row, scales.tolist(), strict=True)]
+        square = 0.0
+        for entry in own:
+            square += entry * entry
+        part = weight * unit * (1.0 - SLACK) / max(length, math.sqrt(square))
+        found.append([int(entry * part) for entry in own])
     return np.array(found, dtype=object)
 
 

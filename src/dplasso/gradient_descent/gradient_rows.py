@@ -116,13 +116,13 @@ class GradientRows:
         )
 
     def column_sums(
-        self, scaling: Scaling, bounds: NDArray[np.float64], unit: float
+        self, scaling: Scaling, scales: NDArray[np.float64], length: float, unit: float
     ) -> NDArray[np.int64]:
         """Return the sums of `row_entries` in units, of each column."""
         rows, _ = self._rows(scaling)
         return self._summed(
             self.n_columns,
-            lambda *own: row_entries(rows, bounds, self.targets, unit, *own),
+            lambda *own: row_entries(rows, scales, length, self.targets, unit, *own),
         )
 
     def _summed(self, size: int, add: Callable[[int, int, Any], Any]) -> NDArray[np.int64]:

@@ -7,27 +7,34 @@ until all columns have entries of about the same size. Rows are scaled to unit l
 no sensitivity changes.
 
 Columns without zeros are centred before: a year or a temperature says little by its size. A record
-adds its m entries of such columns, over their bounds and over ``sqrt(m)``, to m sums.
+adds its entries of such columns, over their sizes, to their sums, scaled to at most 1 in L2.
 """
 
 import math
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from dplasso.matrix.scaling import MOST_SCALE_EXPONENT
 
-# Shares of mu^2 of each release, the larger one of few records, and the most columns: more are
-# mostly those of texts, in one unit.
-_SHARE, _MOST_SHARE, MOST_COLUMNS = 0.02, 0.05, 10_000
+# Shares of mu^2 of each counts, the larger one of few records, and the most columns: more are
+# mostly those of texts, in one unit. Sums have a part of the share.
+_SHARE, _MOST_SHARE, MOST_COLUMNS = 0.02, 0.3, 10_000
+SUMS_PART = 0.4
+# Tables have at most so many columns; more of them may have a smaller share.
+_TABLE, _MOST_OF_MANY = 300, 0.05
+# Columns are centred again if each counts have at most this share.
+TWICE = 0.15
 # The largest k of the magnitudes 4^k, and the number of counts of a column; the least is -16.
 LARGEST_MAGNITUDE, N_MAGNITUDES = 15, 32
 # The squares of typical entries of each magnitude.
 _SQUARES = 16.0 ** (np.arange(N_MAGNITUDES) + (LARGEST_MAGNITUDE + 1.5 - N_MAGNITUDES))
-# Sums of two counts beyond this many standard deviations are not noise alone.
-_DEVIATIONS = 5.5
-# Records pay if a column without zeros is found in rows of at most this many entries.
-_RECORDS, _ENTRIES = 11.0, 300
+# Sums of two neighbouring counts beyond so many standard deviations are not noise. For the largest
+# of each column, as many are enough as this number of all of them will exceed by noise alone.
+_DEVIATIONS, _FALSE = 5.5, 0.02
+# The counts of a column without zeros should have so many standard deviations.
+_RECORDS = 10.0
 # Columns within this power of 2 of each other keep their entries; the smallest part of them may be
 # smaller, because a column seems smaller than it is if its large entries are too rare to be found.
 # Those further above the median than the last power of 2 become like most.
@@ -46,6 +53,8 @@ _RARE = 1e-4
 # Magnitudes whose counts are below this many standard deviations are not those of a column, and
 # centres below it are 0.
 _NOT_NOISE = 2.5
+# Noise may move a centre by this part of the size of the column, before sums clip longer rows.
+_MOVED = 0.05
 
 
 def share_of(n_records: float, n_columns: int, deviation: float) -> float | None:
@@ -53,9 +62,9 @@ def share_of(n_records: float, n_columns: int, deviation: float) -> float | None
 
     `deviation`: of the noise of the whole budget.
     """
-    needed = _RECORDS * deviation * math.sqrt(min(n_columns, _ENTRIES))
+    needed = _RECORDS * deviation * math.sqrt(min(n_columns, _TABLE))
     share = max(_SHARE, (needed / n_records) ** 2)
-    return share if share <= _MOST_SHARE else None
+    return share if share <= (_MOST_SHARE if n_columns <= _TABLE else _MOST_OF_MANY) else None
 
 
 def clear_counts(counts: NDArray[np.float64], deviation: float) -> NDArray[np.float64]:
@@ -63,10 +72,19 @@ def clear_counts(counts: NDArray[np.float64], deviation: float) -> NDArray[np.fl
     rare = _RARE * np.maximum(counts, 0.0).sum(axis=1, keepdims=True)
     least = np.maximum(deviation, rare)
     # The entries of most columns have a few neighbouring magnitudes.
-    pairs = counts[:, 1:] + counts[:, :-1] > _DEVIATIONS * math.sqrt(2.0) * least
+    pairs = (counts[:, 1:] + counts[:, :-1]) / math.sqrt(2.0)
+    needed = np.where(
+        pairs < pairs.max(axis=1, keepdims=True), _DEVIATIONS, _largest_of(pairs.size)
+    )
+    clear = pairs > needed * least
     own = counts > _NOT_NOISE * least
-    own &= np.pad(pairs, ((0, 0), (0, 1))) | np.pad(pairs, ((0, 0), (1, 0)))
+    own &= np.pad(clear, ((0, 0), (0, 1))) | np.pad(clear, ((0, 0), (1, 0)))
     return np.where(own, counts, 0.0)
+
+
+def _largest_of(n_sums: int) -> float:
+    """Return the standard deviations that so many sums of noise rarely exceed."""
+    return float(-ndtri(_FALSE / n_sums))
 
 
 def sizes_of(clear: NDArray[np.float64]) -> NDArray[np.int8]:
@@ -113,15 +131,31 @@ def squares_of(clear: NDArray[np.float64], n_records: float) -> NDArray[np.float
     return squares
 
 
+def sums_of(
+    bounds: NDArray[np.float64], sizes: NDArray[np.int8], deviation: float, n_records: float
+) -> tuple[NDArray[np.float64], float]:
+    """Return the scales of entries in sums, 0 for columns without bounds, and the most length.
+
+    Longer rows are clipped to that length, because noise is proportional to it.
+    """
+    full = bounds > 0.0
+    scales = np.where(full, np.ldexp(1.0, np.where(full, -sizes.astype(np.int64), 0)), 0.0)
+    typical, longest = ROW_NORM * math.sqrt(np.count_nonzero(full)), np.linalg.norm(bounds * scales)
+    harmless = _MOVED * n_records / deviation if deviation else math.inf
+    return scales, min(max(typical, harmless), float(longest))
+
+
 def centres_of(
     sums: NDArray[np.float64],
-    bounds: NDArray[np.float64],
-    sizes: NDArray[np.int8],
+    scales: NDArray[np.float64],
+    length: float,
     deviation: float,
     n_records: float,
 ) -> NDArray[np.float64]:
-    """Return the means of columns by noisy sums of their entries over their bounds; 0 for few."""
-    means = sums * bounds * (math.sqrt(np.count_nonzero(bounds)) / n_records)
-    clear = np.abs(sums) > _NOT_NOISE * deviation
+    """Return the means of columns by noisy sums of rows over their `length`; 0 for few."""
+    clear = (np.abs(sums) > _NOT_NOISE * deviation) & (scales > 0.0)
+    own = np.abs(sums[scales > 0.0])
+    clear &= own.max() > _largest_of(2 * own.size) * deviation
     # Smaller ones hide nothing.
-    return np.where(clear & (np.abs(means) > _FAR * np.ldexp(1.0, sizes)), means, 0.0)
+    clear &= np.abs(sums) * length > _FAR * n_records
+    return np.divide(sums * length / n_records, scales, out=np.zeros_like(sums), where=clear)

@@ -149,19 +149,24 @@ def row_magnitudes(rows, targets, unit, first, last, totals):
 
 
 @kernel
-def row_entries(rows, bounds, targets, unit, first, last, totals):
-    """Add up, by column, the entries of rows `first` to `last` over the column's bound.
+def row_entries(rows, scales, length, targets, unit, first, last, totals):
+    """Add up, by column, the entries of rows `first` to `last` times the scale of the column.
 
-    Columns without a bound, 0, are left out. The m others have a part of ``1 / sqrt(m)`` each.
+    Rows that are longer than `length` are then scaled down to it, and all are divided by it.
     """
-    most = unit * (1.0 - SLACK) / math.sqrt(max(np.count_nonzero(bounds), 1))
+    values = rows.values
     for i in range(first, last):
-        part = weight_of(targets.weights, i) * most
-        for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+        begin, end, square = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1]), 0.0
+        for p in range(begin, end):
+            value = np.float64(values[p]) if values.size else np.float64(rows.constant)
+            value *= scales[np.int64(rows.indices[p])]
+            square += value * value
+        part = weight_of(targets.weights, i) * unit * (1.0 - SLACK) / max(length, math.sqrt(square))
+        for p in range(begin, end):
             j = np.int64(rows.indices[p])
-            if bounds[j] > 0.0:
-                value = np.float64(rows.values[p] if rows.values.size else rows.constant)
-                totals[j] += share(value / bounds[j] * part, part)
+            if scales[j] > 0.0:
+                value = np.float64(values[p]) if values.size else np.float64(rows.constant)
+                totals[j] += share(value * scales[j] * part, unit)
 
 
 @kernel

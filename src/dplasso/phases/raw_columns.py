@@ -34,40 +34,49 @@ def raw_columns_share(
     descent: Descent, course: Course, released: Released, budget: Budget
 ) -> float:
     """Return the share that these phases have had together."""
-    n_releases = len([*released.every(Magnitudes), *released.every(Centred)])
-    return n_releases * (_share(descent, course, budget) or 0.0)
+    n_counts, n_sums = len(released.every(Magnitudes)), len(released.every(Centred))
+    share = _share(descent, course, budget) or 0.0
+    return (n_counts + by_magnitude.SUMS_PART * n_sums) * share
 
 
 def _share(descent: Descent, course: Course, budget: Budget) -> float | None:
-    """Return the share of each release; None for too few records."""
+    """Return the share of counts; None for too few records."""
     whole = noise_of_share(course, budget, 1.0)
     return by_magnitude.share_of(course.n_records, descent.n_columns, whole)
 
 
-# ``found(sums, deviation, n_records, released)``: a release by sums with noise of a deviation.
-_Found = Callable[[NDArray[np.float64], float, float, Released], Release]
+# ``sums(rows, scaling, unit, released, deviation, n_records)`` and ``found(sums, released,
+# deviation, n_records)``: sums, and a release by them with noise of a deviation.
+_Sums = Callable[[Any, Any, float, Released, float, float], NDArray[np.int64]]
+_Found = Callable[[NDArray[np.float64], Released, float, float], Release]
 
 
 def _phase(
     descent: Descent,
     name: str,
     per_column: int,
-    is_due: Callable[[Released], bool],
-    sums: Callable[[Any, Any, Released, float], NDArray[np.int64]],
+    of_share: float,
+    is_due: Callable[[Released, float], bool],
+    sums: _Sums,
     found: _Found,
     words: str,
 ) -> Phase:
-    """Return a phase of ``sums(rows, scaling, released, unit)``, so many for each column."""
+    """Return a phase of so many sums for each column, with a part of the share."""
 
     def part(course: Course, released: Released, budget: Budget) -> float | None:
         share = _share(descent, course, budget)
-        return None if share is None or not is_due(released) else budget.share_of_features(share)
+        if share is None or not is_due(released, share):
+            return None
+        return budget.share_of_features(of_share * share)
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
         rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
-        own = release_features(fit, course, mu, lambda unit: sums(rows, scaling, released, unit))
         deviation = deviation_of(fit.budget.moved_by_features(1.0), mu)
-        return found(own[0] / own[1], deviation, course.n_records, released)
+        own = released, deviation, course.n_records
+        totals, unit = release_features(
+            fit, course, mu, lambda unit: sums(rows, scaling, unit, *own)
+        )
+        return found(totals / unit, *own)
 
     draws = float(descent.n_columns * per_column)
     return course_phase(descent, name, draws, part, make, words=words, numbers=sensitivity)
@@ -76,22 +85,24 @@ def _phase(
 def _magnitudes(descent: Descent) -> Phase:
     """Count the magnitudes of each column's entries, and again whenever columns were centred."""
 
-    def is_due(released: Released) -> bool:
-        known = released.last(Magnitudes) is not None
-        known &= not isinstance(released.entries[-1].release, Centred)
-        return not known and released.drawn_columns is None
+    def is_due(released: Released, _: float) -> bool:
+        if released.last(Magnitudes) is None:
+            return released.drawn_columns is None
+        centred = released.every(Centred)
+        before = centred[-2].centres if len(centred) > 1 else 0.0
+        has_moved = isinstance(released.entries[-1].release, Centred)
+        return has_moved and bool(np.any(centred[-1].centres != before))
 
     def found(
-        sums: NDArray[np.float64], deviation: float, n_records: float, released: Released
+        sums: NDArray[np.float64], released: Released, deviation: float, n_records: float
     ) -> Release:
         counts = sums.reshape(-1, by_magnitude.N_MAGNITUDES)
         clear = by_magnitude.clear_counts(counts, deviation)
         sizes = by_magnitude.sizes_of(clear)
         before, centred = released.last(Magnitudes), released.last(Centred)
-        if before is not None and centred is not None:
-            # Other columns have the entries that they had.
-            same = (sizes == by_magnitude.HIDDEN) & (centred.centres == 0.0)
-            sizes[same] = before.sizes[same]
+        if before is not None:
+            # Centred entries are mostly smaller, but a column that seems too large hides no other.
+            sizes = np.where(sizes == by_magnitude.HIDDEN, before.sizes, sizes)
         bounds = by_magnitude.bounds_of(clear, deviation, n_records)
         squares = np.zeros(0)
         if descent.keeps_lengths and (bounds.any() or centred is not None):
@@ -102,8 +113,9 @@ def _magnitudes(descent: Descent) -> Phase:
         descent,
         "magnitudes",
         by_magnitude.N_MAGNITUDES,
+        1.0,
         is_due,
-        lambda rows, scaling, _, unit: rows.magnitudes(scaling, unit),
+        lambda rows, scaling, unit, *_: rows.magnitudes(scaling, unit),
         found,
         "up to three noisy counts of the magnitudes of every column's entries",
     )
@@ -112,20 +124,31 @@ def _magnitudes(descent: Descent) -> Phase:
 def _centres(descent: Descent) -> Phase:
     """Release the means of columns without zeros, after their magnitudes."""
 
-    def is_due(released: Released) -> bool:
+    def is_due(released: Released, share: float) -> bool:
         measured = released.entries[-1].release
+        if released.last(Centred) is not None and share > by_magnitude.TWICE:
+            return False
         return isinstance(measured, Magnitudes) and bool(measured.bounds.any())
 
-    def measured_in(released: Released) -> Magnitudes:
+    def scales(
+        released: Released, deviation: float, n_records: float
+    ) -> tuple[NDArray[np.float64], float]:
         measured = released.last(Magnitudes)
         assert measured is not None, "columns without zeros are found by magnitude"
-        return measured
+        return by_magnitude.sums_of(measured.bounds, measured.sizes, deviation, n_records)
+
+    def sums(
+        rows: Any, scaling: Any, unit: float, released: Released, deviation: float, n_records: float
+    ) -> NDArray[np.int64]:
+        own: NDArray[np.int64] = rows.column_sums(
+            scaling, *scales(released, deviation, n_records), unit
+        )
+        return own
 
     def found(
-        sums: NDArray[np.float64], deviation: float, n_records: float, released: Released
+        sums: NDArray[np.float64], released: Released, deviation: float, n_records: float
     ) -> Release:
-        measured, before = measured_in(released), released.last(Centred)
-        own = measured.bounds, measured.sizes
+        own, before = scales(released, deviation, n_records), released.last(Centred)
         means = by_magnitude.centres_of(sums, *own, deviation, n_records)
         return Centred(means if before is None else means + before.centres)
 
@@ -133,10 +156,9 @@ def _centres(descent: Descent) -> Phase:
         descent,
         "centres",
         1,
+        by_magnitude.SUMS_PART,
         is_due,
-        lambda rows, scaling, released, unit: rows.column_sums(
-            scaling, measured_in(released).bounds, unit
-        ),
+        sums,
         found,
         "up to two noisy sums of the entries of every column without zeros",
     )
