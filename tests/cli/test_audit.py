@@ -35,7 +35,7 @@ def test_the_papers_mechanism_is_refuted_and_the_exit_code_says_so(monkeypatch):
     assert not any("found nothing" in one["detail"] for one in refuted)
     told = " ".join(done(*arguments, code=3).stdout.split())
     assert "VIOLATION: the claim (epsilon = 0.1, delta = 1e-06, add-remove) is refuted" in told
-    assert "The exit code is 3 if the claim is refuted" in said("audit", "--help")
+    assert "The exit code is 3 if an audit refutes the claim" in said("audit", "--help")
 
 
 def test_noisy_gradients_are_consistent():
