@@ -7,6 +7,7 @@ whole array, in their messages. Messages end up in logs, so such ones are replac
 import re
 import reprlib
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -216,9 +217,13 @@ def is_ours(model: Any) -> bool:
 
 @contextmanager
 def of_a_stranger(model: Any) -> Iterator[None]:
-    """Hide the error messages of a third-party model, because they may quote rows."""
+    """Hide the warnings and error messages of a third-party model, because they tell of rows."""
     try:
-        yield
+        with warnings.catch_warnings():
+            if not is_ours(model):
+                # Of an overflow in a single row, for example.
+                warnings.simplefilter("ignore")
+            yield
     except Exception as error:
         if is_ours(model) or isinstance(error, MemoryError | DataError):
             raise

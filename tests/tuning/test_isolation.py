@@ -1,6 +1,7 @@
 """No other row changes a prediction that a score counts, not by a bit."""
 
 import warnings
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -327,6 +328,43 @@ class Pairs(Numerous):
 def test_a_model_that_does_not_predict_one_row_is_refused():
     with pytest.raises(DataError, match="the model returned 2 predictions for 1 row"):
         private_score(Pairs(), X, TWO)
+
+
+class Quoting(ClassifierMixin, BaseEstimator):
+    """A model that warns of large entries, and quotes them."""
+
+    classes_ = np.array([0, 1])
+
+    def predict(self, rows):
+        if np.max(rows) > 1e6:
+            warnings.warn(f"the row holds {np.max(rows)}", UserWarning, stacklevel=2)
+        return (rows[:, 0] > 0).astype(int)
+
+
+HUGE = np.vstack([X, np.full(X.shape[1], 1e308)])
+WARNING = {
+    "a product that overflows": fitted(LogisticRegression(), TWO),
+    "a warning of its own": Quoting(),
+    "a forest": fitted(RandomForestClassifier(3, random_state=0), TWO),
+    "a step": fitted(make_pipeline(FunctionTransformer(np.square), LogisticRegression()), TWO),
+    "a step before ours": fitted(
+        make_pipeline(
+            FunctionTransformer(np.square), FunctionTransformer(np.tanh), DPLogisticRegression()
+        ),
+        TWO,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WARNING)
+def test_no_row_makes_a_model_or_a_step_warn(name):
+    """A warning would say that somebody's numbers are huge, and end a run with `-W error`."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        # A model may refuse a row.
+        with suppress(DataError):
+            private_score(WARNING[name], HUGE, np.append(TWO, 1), 1.0, metric="accuracy")
+    assert told == []
 
 
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array])
