@@ -100,6 +100,18 @@ def test_a_record_may_use_its_bounds_up(loss):
     assert np.linalg.norm(curvature[3:9]) / UNITS.curvature == pytest.approx(loss.curvature)
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [{"scale_exponents": np.array([0, 3, 0], np.int8)}, {"length": 0.5}],
+    ids=["halved", "shorter"],
+)
+def test_rows_that_these_sums_would_make_longer_than_1_are_refused(changed):
+    """Halved columns, and rows of a part of the columns: a record would exceed its bound."""
+    scaling = Scaling(NONE, 0.0, 1.0)._replace(**changed)
+    with pytest.raises(ValueError, match="as long as they are"):
+        released(np.array([[0.1, 9.0, 0.1]]), [1.0], LOSSES["clipped"], scaling=scaling)
+
+
 def named_sums(X, y, loss, size, weights=None):
     """Return the sums of a named column, with weights of the given size."""
     model = np.random.default_rng(8).normal(0.0, 1.0, (X.shape[1], 3)) * size

@@ -141,6 +141,9 @@ class GradientRows:
         self, loss: Any, scaling: Scaling, weights: NDArray[np.float64], units: Units
     ) -> NDArray[np.int64]:
         """Return the sums of `dplasso.gradient_descent.row_sums` at the weights of all columns."""
+        if scaling.scale_exponents.size or scaling.length < 1.0:
+            # Rows would be longer than 1, and a record's contribution than its bound.
+            raise ValueError("moments are of rows and columns as long as they are")
         data = self._unit_rows(scaling)
         rows = data.rows, data.factor, data.constant
         return sum_moments(*rows, loss, self.targets, weights, units, self.threads)
