@@ -33,7 +33,7 @@ def budget(
     features: int | None = None,
     n_classes: int = 2,
     target_bounds: str | None = None,
-    row_entries: float = 1.0,
+    row_entries: float = 30.0,
     method: str | None = None,
     n_iter: int | None = None,
     explain: bool = False,

@@ -164,7 +164,7 @@ def weakest_association(
     n_features: int,
     *,
     method: str = "logistic",
-    row_entries: float = 1.0,
+    row_entries: float = 30.0,
     n_classes: int = 2,
     target_bounds: tuple[float, float] | None = None,
     **settings: Any,
@@ -172,7 +172,8 @@ def weakest_association(
     """Return the weakest association of a column that a fit can find, from public numbers.
 
     Noisy gradient descent finds a column if its weight exceeds three standard errors; a LASSO that
-    draws columns, if its gradient exceeds the largest of all noises.
+    draws columns, if its gradient exceeds the largest of all noises. Columns are taken to be in
+    one unit, as those of a schema: for other columns, a part of the budget finds their units.
 
     Parameters
     ----------
@@ -180,7 +181,7 @@ def weakest_association(
         The budget.
     n_records, n_features : int
         Public numbers of records N and columns D.
-    row_entries : float, default=1
+    row_entries : float, default=30
         Approximate number of non-zero entries in a row. In long rows, a column must be stronger to
         be found.
     method, n_classes, target_bounds, **settings
