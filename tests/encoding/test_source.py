@@ -17,6 +17,7 @@ from data.row_blocks import gather_table
 from dplasso import DataError, DPLogisticRegression, PublicEncoder
 from encoding.generated import write
 from schemas import Bins, Categories, Date, Hashed, Number, Schema, Text, schema_of
+from secrets_in_messages import refused
 
 CITIES = {"size": [0, 1, 2], "city": ["Lima", "Oslo"], "new": [False, True]}
 
@@ -91,7 +92,7 @@ class TestHashed:
     def test_what_is_no_category_and_no_text(self, tmp_path):
         for part, values, problem in (
             (Hashed("a", 8), [[1], [2]], "column 'a': nested values cannot be categories"),
-            (Text("a", 8), [1, 2], "column 'a', row 1: the value is not text"),
+            (Text("a", 8), [1, 2], "column 'a': the column must hold text, not int64 values"),
             (Text("a", 8, missing="error"), ["x", None], "column 'a', row 2: the value is missing"),
         ):
             path = write(tmp_path / "t.parquet", pa.table({"a": values, "y": [0, 1]}))
@@ -238,6 +239,21 @@ def test_no_message_quotes_a_value_that_arrow_refuses(tmp_path):
     with pytest.raises(DataError, match=r"column 'd' .* its type, date64\[ms\],") as caught:
         gather_table(path, Schema([Date("d", "month")], "y"))
     assert "7391" not in str(caught.value)
+
+
+def test_no_message_quotes_a_value_that_python_refuses():
+    """A day that Python has no date for, in a column that is declared as text."""
+    days = pa.table({"d": pa.array([1739173917, None], pa.int32()).cast(pa.date32())})
+    encoder = PublicEncoder(Schema((Text("d", 8),)))
+    refused(lambda: encoder.transform(days), words=["the column must hold text, not date32"])
+
+
+def test_a_column_without_any_value_may_have_any_type():
+    """One record with a value decides nothing about records that have none."""
+    nothing = pd.DataFrame({"d": [np.nan, np.nan]})
+    for part, width in ((Date("d", "month"), 13), (Text("d", 3), 9), (Bins("d", (1,)), 3)):
+        found = PublicEncoder(Schema((part,))).transform(nothing).toarray()
+        assert found.tolist() == 2 * [[0.0] * (width - 1) + [1.0]]
 
 
 # --- missing values -----------------------------------------------------------------------------

@@ -120,7 +120,7 @@ class TableColumns:
             if values.null_count < len(values):
                 place = self.where(column, None)
                 raise DataError(f"{place}: the column must hold dates, not {_shown(values.type)}")
-            values = values.cast(pa.date32())
+            values = pa.nulls(len(values), pa.date32())
         elif getattr(values.type, "tz", None):
             values = pc.local_timestamp(values)  # the day that the table shows
         days: NDArray[np.datetime64] = values.to_numpy(zero_copy_only=False).astype("M8[D]")
@@ -140,7 +140,7 @@ class TableColumns:
             values = values.dictionary_decode()
         if pa.types.is_string_view(values.type):
             values = values.cast(pa.string())
-        text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+        text = _is_text(values.type)
         if text:
             values = pc.utf8_trim_whitespace(values)
             absent = ["", *self.missing, *map(alike, _NEVER_VALUES)]
@@ -151,6 +151,12 @@ class TableColumns:
     def texts(self, column: str, missing: str) -> tuple[list[str], NDArray[np.bool_]]:
         """Return the texts of a column, and which of them are missing or empty."""
         values = self.table[column]
+        if not (isinstance(values, list) or _is_text(values.type)):
+            # Python cannot hold each date, and its message would quote it.
+            if values.null_count < len(values):
+                place = self.where(column, None)
+                raise DataError(f"{place}: the column must hold text, not {_shown(values.type)}")
+            values = [None] * len(values)
         texts = values if isinstance(values, list) else values.to_pylist()
         absent = np.array([text is None for text in texts], np.bool_)
         self._refuse_missing(column, absent, missing)
@@ -205,6 +211,12 @@ class TableColumns:
         if missing == "error" and absent.any():
             row = int(np.argmax(absent))
             raise DataError(f"{self.where(column, row)}: the value is missing")
+
+
+def _is_text(kind: Any) -> bool:
+    """Return whether a type is that of texts, perhaps in a dictionary."""
+    own = kind.value_type if str(kind).startswith("dictionary") else kind
+    return str(own) in ("string", "large_string", "string_view")
 
 
 def _shown(kind: Any) -> str:
