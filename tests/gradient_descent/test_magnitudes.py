@@ -130,6 +130,9 @@ def test_a_record_moves_sums_of_entries_by_at_most_one(row, weight, coarse):
             ).tolist()
         assert found[0] == 0
         assert sum(t * t for t in found) <= Fraction(unit) ** 2
+        # Refused in a matrix; a file that is mapped may still change.
+        damaged = summed(np.array([[np.nan, *row]]), np.append(1.0, scales), 1.2, unit=unit)
+        assert sum(t * t for t in damaged.tolist()) <= Fraction(unit) ** 2
     if weight >= 1.0 and not coarse:
         largest = summed(np.full((1, len(row)), 1e100), scales, 1.2).tolist()
         assert sum(t * t for t in largest) >= 0.999 * unit**2

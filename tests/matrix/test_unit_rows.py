@@ -79,6 +79,12 @@ def test_no_row_is_longer_than_one(X, constant, norm_bound, scale_exponents):
         assert scale == row_factors(rows, constant, norm_bound, ONE_THREAD)
 
 
+def test_a_row_with_nan_counts_as_empty():
+    """It is refused in a matrix, but the file of a store may change while a fit reads it."""
+    rows = by_rows(sp.csr_array([[np.nan, 9.0, 9.0]]), 1)
+    assert row_factors(rows, 0.1, 2.0, ONE_THREAD).tolist() == [0.0]
+
+
 @given(
     any_row(),
     st.sampled_from([0.0, 0.1]),

@@ -161,7 +161,9 @@ def row_entries(rows, scales, length, targets, unit, first, last, totals):
             value = np.float64(values[p]) if values.size else np.float64(rows.constant)
             value *= scales[np.int64(rows.indices[p])]
             square += value * value
-        part = weight_of(targets.weights, i) * unit * (1.0 - SLACK) / max(length, math.sqrt(square))
+        # NaN compares with nothing: a row with it adds nothing, as one that is too long.
+        long = max(length, math.sqrt(square)) if square < np.inf else np.inf
+        part = weight_of(targets.weights, i) * unit * (1.0 - SLACK) / long
         for p in range(begin, end):
             j = np.int64(rows.indices[p])
             if scales[j] > 0.0:

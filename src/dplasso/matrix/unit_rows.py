@@ -105,7 +105,9 @@ def _row_factors(rows, scale_exponents, first, last, longest, norm_bound, factor
         if norm_bound == 0.0:
             factor[i] = longest / root / largest
         else:
-            factor[i] = longest / max(norm_bound, root * largest)
+            # NaN compares with nothing: a row with it counts as empty.
+            length = root * largest
+            factor[i] = longest / max(norm_bound, length) if length >= 0.0 else 0.0
 
 
 def parts_within(
