@@ -2,29 +2,43 @@
 
 import json
 import re
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from typer import testing
-from typer.main import get_command
-from typer.testing import CliRunner
 
-from dplasso.cli.app import app
-from dplasso.cli.clusters import read_partitions
-from dplasso.cli.inputs import ReadingOptions
+from dplasso.cli import main
 from dplasso.ledger import read_budgets
 
-# A runner makes all commands and their options anew for each, which takes longer than many of them.
-testing._get_command = cache(get_command)
+# A process makes all commands and their options once, which takes longer than many of them.
+typer.main.get_command = cache(typer.main.get_command)
+# The runner calls the program that it is given as it is.
+testing._get_command = lambda program: program
 
 
-def run_command(*arguments: Any, keyboard: str | None = None) -> Any:
+class Program:
+    """The program `dplasso`, as a shell starts it."""
+
+    name = "dplasso"
+
+    def main(self, args: list[str], **_: Any) -> None:
+        """Run it with these arguments."""
+        argv = [self.name, *args]
+        with patch.object(sys, "argv", argv), patch.object(sys, "excepthook", sys.excepthook):
+            main()
+
+
+def run_command(*arguments: Any, keyboard: str | None = None, **environment: str) -> Any:
     """Run a command line in this process; the result has exit_code, stdout, stderr."""
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], input=keyboard)
+    runner = testing.CliRunner(env=environment)
+    return runner.invoke(Program(), [str(argument) for argument in arguments], input=keyboard)
 
 
 def done(*arguments: Any, code: int = 0) -> Any:
@@ -66,18 +80,14 @@ def refused(result: Any, *words: str, code: int = 1) -> None:
         assert word in told, told
 
 
-def every_command(group: Any = None, *names: str) -> dict[tuple[str, ...], Any]:
-    """Return every command by its words."""
-    group, commands = group or get_command(app), {}
-    for name, one in group.commands.items():
-        inside = hasattr(one, "commands")
-        commands |= every_command(one, *names, name) if inside else {(*names, name): one}
-    return commands
-
-
-def opened(*data: Any) -> Any:
-    """Return the stores that some names mean, as one data set."""
-    return read_partitions([str(name) for name in data], ReadingOptions(), None)
+@cache
+def every_command(*group: str) -> tuple[tuple[str, ...], ...]:
+    """List the words of every command, as help does."""
+    _, listed, commands = done(*group, "--help").stdout.partition("─ Commands ─")
+    if not listed:
+        return (group,)
+    names = re.findall(r"^│ (\w\S*)", commands, re.MULTILINE)
+    return tuple(words for name in names for words in every_command(*group, name))
 
 
 def vertices_in(path: Path) -> list[tuple[int, int]]:

@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
+from functools import reduce
 from importlib.metadata import version
 from inspect import getdoc, signature
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from typer.main import get_command
 
 from cli.conftest import (
     done,
@@ -46,7 +47,7 @@ def test_help_and_version():
 def test_the_shell_completes_commands_and_options(typed, offered):
     asks = {"_DPLASSO_COMPLETE": "complete_bash", "COMP_WORDS": f"dplasso {typed}"}
     place = {"COMP_CWORD": str(len(typed.split()))}
-    ended = CliRunner().invoke(app, prog_name="dplasso", env=asks | place)
+    ended = run_command(**asks, **place)
     assert (ended.exit_code, ended.stdout.split()) == (0, [offered])
 
 
@@ -143,7 +144,11 @@ def test_without_a_terminal_long_work_says_how_far_it_has_come(monkeypatch, caps
 
 # --- what is read off the sources, to answer `--help` at once ------------------------------------
 
-COMMANDS = {" ".join(words): command.home for words, command in every_command().items()}
+GROUP = get_command(app)
+COMMANDS = {
+    " ".join(words): reduce(lambda group, word: group.commands[word], words, GROUP).home
+    for words in every_command()
+}
 ESTIMATORS = {
     f"{method} {number}": estimator
     for method, kinds in names_of("dplasso.estimators.cost")["METHODS"].items()

@@ -4,13 +4,14 @@ import shutil
 import stat
 import tempfile
 from pkgutil import resolve_name
+from unittest.mock import patch
 
 import fsspec
 import numpy as np
 import pytest
 
 import dplasso
-from cli.conftest import charged_to, done, found, new_ledger, opened, refused, run_command
+from cli.conftest import charged_to, done, found, new_ledger, refused, run_command
 from dplasso.checkpoint import read_checkpoint
 
 CLUSTER = ("--cluster", "threads")
@@ -36,6 +37,14 @@ def ledger(tmp_path):
     return new_ledger(tmp_path / "team.ledger", 50, 1e-5, "visits")
 
 
+def opened(*data):
+    """Return the stores that a fit takes some names for, and their labels, and do not fit."""
+    enough = patch("dplasso.cli.training.fit_estimator", side_effect=ValueError("enough"))
+    with enough as fit, patch("dplasso.cli.training.EstimatorOptions.declare") as declare:
+        refused(run_command("fit", *data, *PAID, *CLUSTER), "enough")
+    return fit.call_args.args[1], declare.call_args.args[1]
+
+
 def n_charges(ledger):
     return len(charged_to(ledger))
 
@@ -55,19 +64,19 @@ def test_the_coordinator_copies_headers_and_labels_alone(stores, bucket, tmp_pat
         return original(self, path, *args, **kwargs)
 
     monkeypatch.setattr(type(memory), "open", opening)
-    rows = opened(bucket)
+    places, labels = opened(bucket)
     assert set(names) == {"header.json", "labels.npy"}
     assert modes == {(True, 0o700), (False, 0o600)}
-    assert rows.X.places == [f"{bucket}/part-{number}.store" for number in (9, 10, 11)]
-    np.testing.assert_array_equal(rows.y, opened(stores).y)
+    assert places == [f"{bucket}/part-{number}.store" for number in (9, 10, 11)]
+    np.testing.assert_array_equal(labels, opened(stores)[1])
     assert not left_behind(tmp_path)
 
 
 @pytest.mark.parametrize("where", [str, lambda folder: "."], ids=["absolute", "relative"])
 def test_patterns_mean_stores_wherever_they_are(stores, monkeypatch, where):
     monkeypatch.chdir(stores)
-    rows = opened(f"{where(stores)}/p*[19].store", f"{where(stores)}/part-10.store")
-    names = [place.rpartition("/")[2] for place in rows.X.places]
+    places, _ = opened(f"{where(stores)}/p*[19].store", f"{where(stores)}/part-10.store")
+    names = [place.rpartition("/")[2] for place in places]
     assert names == ["part-9.store", "part-11.store", "part-10.store"]
 
 
@@ -160,7 +169,7 @@ def test_an_incomplete_store_in_a_folder_is_refused_by_its_name(
     """Its records would be left out of a fit that is charged, or those of another count twice."""
     folder = shutil.copytree(stores, tmp_path / "copied")
     (folder / "notes").mkdir()
-    assert len(opened(folder).X.places) == 3
+    assert len(opened(folder)[0]) == 3
     spoil(folder / "part-10.store")
     addresses = [folder]
     if spoil is not on_a_disk_that_is_not_there:

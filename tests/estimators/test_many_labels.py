@@ -19,8 +19,6 @@ from dplasso import (
     private_score,
 )
 from dplasso.cluster import InProcessEngine
-from dplasso.fit.records import local_records
-from dplasso.tuning.candidates import cost_of_try
 from estimators.kinds import stored
 
 N, D, L = 4000, 12, 5
@@ -188,15 +186,6 @@ def test_a_search_tries_settings_for_all_labels(tmp_path):
         assert search.classes_.tolist() == NAMES
         assert private_score(search, X, Y, 1.0).value > 0.7
     assert search.fit(X, Y, groups=np.arange(N)).classes_.tolist() == NAMES
-
-
-def test_what_a_try_costs_counts_the_draws_of_all_labels():
-    estimator, wide = DPLogisticRegression(1.0, classes=[0, 1]), sp.random_array((9, 1000))
-    one, two = (
-        cost_of_try(estimator, local_records(estimator, wide, y, takes_matrix=True))
-        for y in (Y[:9, 0], Y[:9, :2])
-    )
-    assert one[1] < two[1] < 2.1 * one[1]
 
 
 def test_partitions_of_different_labels_are_refused():

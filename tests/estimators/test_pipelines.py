@@ -34,17 +34,16 @@ from sklearn.preprocessing import (
 )
 
 import dplasso
+from cli.conftest import done
 from dplasso import (
     DataError,
     DPLogisticRegression,
     ModelFileError,
     PublicEncoder,
+    private_score,
 )
 from dplasso.estimators import record_wise as declarations
-from dplasso.estimators.load import FittedAnew
-from dplasso.estimators.record_wise import rows_of
 from dplasso.model import read_model, write_model
-from dplasso.report.page import report_section
 from model.files import header_of, rewrite
 from secrets_in_messages import WORD, refused
 
@@ -75,6 +74,14 @@ def dense(X):
 
 def centred(X):
     return X - X.mean(axis=0)
+
+
+def from_smallest(X):
+    return X - X.min(axis=0)
+
+
+def to_largest(X):
+    return X - X.max(axis=0)
 
 
 class Halved(TransformerMixin, BaseEstimator):
@@ -141,6 +148,13 @@ def fitted():
 def weights_behind(*steps):
     """Ask for weights behind steps, which is refused where these may have learnt."""
     return dplasso.top_features(make_pipeline(*steps, fitted()))
+
+
+def score_behind(function, X):
+    """Score a model behind a function that is declared to treat each record separately."""
+    dplasso.record_wise(function)
+    pipeline = make_pipeline(FunctionTransformer(function), fitted())
+    return private_score(pipeline, X, OLD[: len(X)], 1.0)
 
 
 class TestRefused:
@@ -219,7 +233,7 @@ class TestRefused:
         ):
             columns = make_column_transformer((encoder, ["a"]), sparse_threshold=threshold)
             weights_behind(columns)
-            for step in (columns, make_pipeline(columns), FittedAnew(columns)):
+            for step in (columns, make_pipeline(columns)):
                 if right:
                     weights_behind(step, Normalizer())
                     continue
@@ -245,23 +259,28 @@ class TestRefused:
 
     def test_rows_that_depend_on_others_are_refused(self):
         for right in (halved, np.tanh):
-            rows_of(make_pipeline(FunctionTransformer(right)), NUMBERS)
+            score_behind(right, NUMBERS)
         with pytest.raises(DataError, match="must depend on its own record only"):
-            rows_of(make_pipeline(Binarizer(), FunctionTransformer(centred)), NUMBERS)
+            score_behind(centred, NUMBERS)
 
-    @pytest.mark.parametrize("seen", [np.min, np.max])
+    @pytest.mark.parametrize("seen", [from_smallest, to_largest])
     def test_rows_that_depend_on_the_largest_or_smallest_of_all_are_refused(self, seen):
         """Also where that is in the first few rows."""
-        counts = np.random.default_rng(0).integers(0, 2, (40, 5)).astype(np.float64)
-        step = FunctionTransformer(lambda X: X - seen(X, axis=0))
+        counts = np.random.default_rng(0).integers(0, 2, (40, 4)).astype(np.float64)
         with pytest.raises(DataError, match="must depend on its own record only"):
-            rows_of(make_pipeline(step), counts)
+            score_behind(seen, counts)
 
-    def test_what_a_step_says_of_a_record_is_hidden(self):
-        encoder = OneHotEncoder(categories=[["A", "B"]])
+    def test_what_a_step_says_of_a_record_is_hidden(self, tmp_path):
         wards = PEOPLE[["ward"]].replace("C", WORD)
-        steps = make_pipeline(encoder).fit(wards[wards < "C"].dropna())
-        for work in (lambda: rows_of(steps, wards), lambda: FittedAnew(encoder).transform(wards)):
+        known = (wards["ward"] < "C").to_numpy()
+        encoder = OneHotEncoder(categories=[["A", "B"]])
+        pipeline = make_pipeline(encoder, model()).fit(wards[known], OLD[known])
+        dplasso.save(pipeline, tmp_path / "m.npz")
+        read = dplasso.load(tmp_path / "m.npz")
+        for work in (
+            lambda: private_score(pipeline, wards, OLD, 1.0),
+            lambda: read.predict(wards),
+        ):
             refused(work, words=["OneHotEncoder cannot take these rows"])
 
     def test_save_and_the_largest_weights_refuse_it_too(self, tmp_path):
@@ -300,8 +319,9 @@ class TestFile:
             assert set(dplasso.top_features(found, 6).index) == set(VOCABULARY)
             assert dplasso.top_features(found)["fever"] > 1
         # The report names them as well, and what makes rows.
-        held = read_model(tmp_path / "m.npz")
-        assert "made by CountVectorizer(vocabulary=(6 public values))" in report_section(held)
+        page = tmp_path / "r.html"
+        done("report", tmp_path / "m.npz", "--out", page)
+        assert "made by CountVectorizer(vocabulary=(6 public values))" in page.read_text()
         # Who has no pipeline is told as before.
         assert dplasso.top_features(pipeline[-1], 1).index[0] in range(6)
 
@@ -407,22 +427,25 @@ class TestFile:
 
 
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix])
-def test_an_unsorted_row_changes_no_other(kind):
+def test_an_unsorted_row_changes_no_other(kind, monkeypatch):
     """scipy adds up duplicates where it puts parts side by side, in an order that others change."""
-    rng = np.random.default_rng(0)
+    rng, y = np.random.default_rng(0), np.arange(30) % 2
     columns, entries = np.sort(rng.integers(0, 9, (30, 50)), axis=1), rng.normal(size=(30, 50))
-    steps = make_pipeline(FeatureUnion([("one", Halved()), ("dense", FunctionTransformer(dense))]))
+    steps = FeatureUnion([("one", Halved()), ("dense", FunctionTransformer(dense))])
     declarations.record_wise(Halved)
     declarations.record_wise(dense)
+    pipeline = make_pipeline(steps, model().fit(np.eye(30, 10), y))
     found = []
+    monkeypatch.setattr(DPLogisticRegression, "predict", lambda _, X: found.append(X) or y)
     for last in (columns[-1], columns[-1][::-1]):
         rows = np.vstack([columns[:-1], last])
         X = sp.csr_array((entries.ravel(), rows.ravel(), np.arange(0, 1501, 50)), shape=(30, 9))
-        found.append(rows_of(steps, kind(X)).toarray()[:-1])
-    assert found[0].tobytes() == found[1].tobytes()
+        private_score(pipeline, kind(X), y, 1.0, metric="accuracy")
+    one, other = (X.toarray()[:-1] for X in found)
+    assert one.tobytes() == other.tobytes()
     expected = np.zeros((30, 9))
     np.add.at(expected, (np.repeat(np.arange(30), 50), columns.ravel()), entries.ravel())
-    assert found[0][:, :9].tobytes() == (expected[:-1] / 2.0).tobytes()
+    assert one[:, :9].tobytes() == (expected[:-1] / 2.0).tobytes()
 
 
 @pytest.mark.parametrize("steps", [(0, Normalizer()), (1, Normalizer()), (0.3,)], ids=str)

@@ -4,7 +4,6 @@ import numpy as np
 from sklearn.base import clone
 
 from dplasso import DPFrankWolfeClassifier
-from dplasso.privacy.randomness import random_stream
 
 
 def noise_data():
@@ -28,8 +27,3 @@ def transcript_of(estimator):
 
 def transcript_of_default():
     return transcript_of(DPFrankWolfeClassifier(n_iter=20))
-
-
-def stream_key(task):
-    """Return the key of a stream made here; `task` only tells one call from another."""
-    return random_stream(None).state[4:12].tobytes()

@@ -14,8 +14,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
 
-from cli.conftest import run_command
-from dplasso.report.page import report_section
+from cli.conftest import done, run_command
 from phases.cases import N_COLUMNS, PLANS, Answers, Notes, at_the_door, small
 
 # Plans of columns that no schema made.
@@ -57,9 +56,11 @@ def written(name, data, path, door=Answers):
     with small(PLANS[name]), at_the_door(door()):
         estimator.fit(*data)
     estimator.save(path)
+    page = path.with_suffix(".html")
+    done("report", path, "--out", page, "--force")
     return {
         "model file": path.read_bytes(),
-        "report": report_section(estimator.model_),
+        "report": page.read_text(encoding="utf-8"),
         "statement": estimator.privacy_.to_json(),
         "statement in words": str(estimator.privacy_),
         "weights": repr(estimator.weights()),

@@ -1,13 +1,17 @@
-"""What a search costs, against dp-accounting and the exact law; the law of its number of tries."""
+"""What a search costs, against dp-accounting and the exact law; what its tries are drawn from."""
 
 import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy import stats
 
+from dplasso import DPLogisticRegression
+from dplasso.fit.records import local_records
 from dplasso.privacy.accounting import epsilon_of, gaussian_epsilon
-from dplasso.privacy.randomness import random_stream
+from dplasso.privacy.randomness import next_words, random_stream, random_word, word_buffers
+from dplasso.tuning.candidates import cost_of_try, draw_held_out
 from dplasso.tuning.search_cost import (
     draw_tries,
     epsilon_of_search,
@@ -78,6 +82,16 @@ def test_what_a_try_is_left_matches_the_table_of_the_documentation():
         assert epsilon_of(cost.try_rho, 1, 1e-6) == pytest.approx(expected, abs=0.002)
 
 
+def test_what_a_try_costs_counts_the_draws_of_all_labels():
+    estimator, wide = DPLogisticRegression(1.0, classes=[0, 1]), sp.random_array((9, 1000))
+    labels = np.arange(18).reshape(9, 2) // 3 % 2
+    one, two = (
+        cost_of_try(estimator, local_records(estimator, wide, y, takes_matrix=True))
+        for y in (labels[:, 0], labels)
+    )
+    assert one[1] < two[1] < 2.1 * one[1]
+
+
 def test_draws_that_cannot_be_covered_are_refused():
     with pytest.raises(ValueError, match="too small to cover the rounding"):
         search_cost(1.0, 1e-9, tries_of(3), draw_variation=1e-9)
@@ -124,3 +138,14 @@ def test_the_mean_is_the_one_asked_for():
 def test_impossible_means_are_refused(mean):
     with pytest.raises(ValueError, match="tries must"):
         tries_of(mean)
+
+
+def test_the_part_of_a_person_is_one_word_of_a_stream_of_256_bits():
+    """From the parts of some people, another generator might tell those of the others."""
+    people = np.random.default_rng(0).permutation(np.repeat(np.arange(300), 2))
+    words = next_words(word_buffers(random_stream(0), 1)[0], 300)
+    alone, more = random_stream(0), random_stream(0)
+    held = draw_held_out(people, 0.25, alone)
+    assert held.tolist() == (words < np.uint64(2**62))[people].tolist()
+    assert draw_held_out(np.append(people, 300), 0.25, more)[:-1].tolist() == held.tolist()
+    assert random_word(alone) == random_word(more)

@@ -31,8 +31,6 @@ from dplasso import (
     load,
 )
 from dplasso.ledger import UNITS, create_ledger
-from dplasso.privacy.randomness import next_words, random_stream, random_word, word_buffers
-from dplasso.tuning.candidates import draw_held_out
 from estimators.kinds import stored
 from recorded_fits import short_runs
 
@@ -230,68 +228,49 @@ def test_a_search_within_a_budget_by_itself_takes_all_of_it(tmp_path, seen):
     assert not seen["fit"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"grid": {"epsilon": [1.0]}}, "epsilon cannot be tuned"),
-        ({"grid": []}, "holds no settings"),
-        ({"grid": {"nothing": [1]}}, "Invalid parameter 'nothing'"),
-        ({"metric": "average_precision"}, r"f1_macro.*roc_auc_ovr.*got 'average_precision'"),
-        ({"metric": "mae"}, "is for numbers, but this model predicts two classes"),
-        ({"held_out": 1.0}, "held_out must lie"),
-        ({"tries": 0.5}, "tries must be above 1"),
-        ({"epsilon": math.inf}, "positive and finite"),
-        ({"delta": 2.0}, "delta must lie"),
-        ({"estimator": DPLogisticRegression(random_state=1)}, "set random_state of PrivateSearch"),
-        ({"estimator": DPLogisticRegression(ledger="x")}, "set ledger of PrivateSearch"),
-        (
-            {"estimator": DPFrankWolfeClassifier(mechanism="paper", n_iter=5, l1_radius=3.0)},
-            "private",
-        ),
-    ],
-)
-def test_what_is_wrong_is_refused_before_anything_is_charged(changes, words, ledger):
-    if isinstance(changes.get("estimator"), DPLogisticRegression | DPFrankWolfeClassifier):
-        changes = changes | {"grid": {"fit_intercept": [True]}}
-    with pytest.raises(ValueError, match=words):
-        toy(ledger=ledger).set_params(**changes).fit(X, Y)
-    assert charged_to(ledger) == []
-
-
+OWN = X, Y
+STRANGERS = Given(), make_pipeline(Normalizer(), DPLogisticRegression()), logistic(), [DPLasso(), 3]
+TUNED = {"grid": {"fit_intercept": [True]}}
 REAL = {"estimator": DPLogisticRegression(classes=(0, 1)), "grid": {"max_weights": [None]}}
+NUMBERS = {"estimator": DPLinearRegression(target_bounds=(0, 1)), "grid": {}, "metric": "mae"}
+PAPER = DPFrankWolfeClassifier(mechanism="paper", n_iter=5, l1_radius=3.0)
+STRANGER = "must be an estimator of dplasso, or a list of them.*the search is the last step"
 
 
 @pytest.mark.parametrize(
-    ("changes", "rows", "labels", "error", "words"),
+    ("changes", "words", "data"),
     [
-        ({}, X, np.zeros(ROWS), ValueError, "only one class"),
-        ({"metric": "auc_weighted"}, X, Y, ValueError, "is for several classes or many labels"),
-        (REAL, X, np.where(X[:, 0] == 3, 5, Y), ValueError, "a label that is not one of"),
+        *(({"estimator": one, "grid": {}}, STRANGER, OWN) for one in STRANGERS),
+        ({"grid": {"epsilon": [1.0]}}, "epsilon cannot be tuned", OWN),
+        ({"grid": []}, "holds no settings", OWN),
+        ({"grid": {"nothing": [1]}}, "Invalid parameter 'nothing'", OWN),
+        ({"metric": "average_precision"}, r"f1_macro.*roc_auc_ovr.*got 'average_prec", OWN),
+        ({"metric": "mae"}, "is for numbers, but this model predicts two classes", OWN),
+        ({"held_out": 1.0}, "held_out must lie", OWN),
+        ({"tries": 0.5}, "tries must be above 1", OWN),
+        ({"epsilon": math.inf}, "positive and finite", OWN),
+        ({"delta": 2.0}, "delta must lie", OWN),
         (
-            {"estimator": DPLinearRegression(target_bounds=(0, 1)), "grid": {}, "metric": "mae"},
-            *(X, np.full(ROWS, "high"), ValueError, "y holds a value that is not a number"),
+            TUNED | {"estimator": DPLogisticRegression(random_state=1)},
+            "set random_state of",
+            OWN,
         ),
-        ({"held_out": 1e-12}, X, Y, ValueError, "too few"),
-        (REAL, csr_array((ROWS, 2**40)), Y, MemoryError, "hash them to fewer"),
-        ({"random_state": 1}, X, Y, LedgerError, "random_state"),
+        (TUNED | {"estimator": DPLogisticRegression(ledger="x")}, "set ledger of Priv", OWN),
+        (TUNED | {"estimator": PAPER}, "private", OWN),
+        ({"random_state": 1}, "random_state", OWN),
+        # What the data are decides.
+        ({}, "only one class", (X, np.zeros(ROWS))),
+        ({"metric": "auc_weighted"}, "is for several classes or many labels", OWN),
+        (REAL, "a label that is not one of", (X, np.where(X[:, 0] == 3, 5, Y))),
+        (NUMBERS, "y holds a value that is not a number", (X, np.full(ROWS, "high"))),
+        ({"held_out": 1e-12}, "too few", OWN),
+        (REAL, "hash them to fewer", (csr_array((ROWS, 2**40)), Y)),
     ],
 )
-def test_data_that_are_wrong_are_refused_before_anything_is_charged(
-    changes, rows, labels, error, words, ledger
-):
-    with pytest.raises(error, match=words):
-        toy(ledger=ledger).set_params(**changes).fit(rows, labels)
+def test_what_is_wrong_is_refused_before_anything_is_charged(changes, words, data, ledger):
+    with pytest.raises((ValueError, TypeError, MemoryError, LedgerError), match=words):
+        toy(ledger=ledger).set_params(**changes).fit(*data)
     assert charged_to(ledger) == []
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [Given(), make_pipeline(Normalizer(), DPLogisticRegression()), logistic(), [DPLasso(), 3]],
-)
-def test_only_estimators_of_this_package_are_searched(estimator):
-    words = r"must be an estimator of dplasso, or a list of them.*the search is the last step"
-    with pytest.raises(TypeError, match=words):
-        PrivateSearch(estimator, {}).fit(X, Y)
 
 
 def test_every_try_starts_from_the_same_prior_matched_by_name(monkeypatch, ledger):
@@ -359,26 +338,29 @@ class TestAsInScikitLearn:
         assert search.privacy_.epsilon <= 5.0
 
     @pytest.mark.parametrize(
-        ("estimators", "grid", "words"),
+        ("one", "other", "grid", "words"),
         [
-            ([], {}, "empty list"),
-            ([DPLasso(), DPLassoClassifier()], {}, "must all predict classes, or numbers"),
+            (DPLasso(), DPLassoClassifier(), {}, "must all predict classes, or numbers"),
             (
-                [DPLassoClassifier(neighbors="replace-one"), DPLassoClassifier()],
+                DPLassoClassifier(neighbors="label"),
+                DPLassoClassifier(),
                 {},
                 "must agree on neighbors",
             ),
             (
-                [DPLassoClassifier(classes=[0, 1]), DPLassoClassifier(classes=[0, 2])],
+                DPLassoClassifier(classes=[0, 1]),
+                DPLassoClassifier(classes=[0, 2]),
                 {},
                 "must agree on classes",
             ),
-            ([DPLassoClassifier(), DPLogisticRegression()], [{}], "1 entries for 2 estimators"),
+            (DPLassoClassifier(), DPLogisticRegression(), [{}], "1 entries for 2 estimators"),
         ],
     )
-    def test_estimators_that_do_not_go_together(self, estimators, grid, words):
+    def test_estimators_that_do_not_go_together(self, one, other, grid, words):
         with pytest.raises(ValueError, match=words):
-            PrivateSearch(estimators, grid).fit(X, Y)
+            PrivateSearch([one, other], grid).fit(X, Y)
+        with pytest.raises(ValueError, match="empty list"):
+            PrivateSearch([], grid).fit(X, Y)
 
 
 def test_no_try_is_scored_on_rows_that_it_was_fitted_on(monkeypatch, seen):
@@ -399,17 +381,6 @@ def test_the_division_does_not_look_at_the_data(seen):
     turned = X.copy()
     turned[:, 1:] *= -1e6
     assert parts(X, Y) == parts(turned, np.roll(Y, 7))
-
-
-def test_the_part_of_a_person_is_one_word_of_a_stream_of_256_bits():
-    """From the parts of some people, another generator might tell those of the others."""
-    people = np.random.default_rng(0).permutation(np.repeat(np.arange(300), 2))
-    words = next_words(word_buffers(random_stream(0), 1)[0], 300)
-    alone, more = random_stream(0), random_stream(0)
-    held = draw_held_out(people, 0.25, alone)
-    assert held.tolist() == (words < np.uint64(2**62))[people].tolist()
-    assert draw_held_out(np.append(people, 300), 0.25, more)[:-1].tolist() == held.tolist()
-    assert random_word(alone) == random_word(more)
 
 
 def test_rows_are_held_out_independently_of_each_other(monkeypatch, seen):
