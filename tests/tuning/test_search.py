@@ -230,17 +230,28 @@ def test_a_search_within_a_budget_by_itself_takes_all_of_it(tmp_path, seen):
 
 OWN = X, Y
 STRANGERS = Given(), make_pipeline(Normalizer(), DPLogisticRegression()), logistic(), [DPLasso(), 3]
-TUNED = {"grid": {"fit_intercept": [True]}}
-REAL = {"estimator": DPLogisticRegression(classes=(0, 1)), "grid": {"max_weights": [None]}}
-NUMBERS = {"estimator": DPLinearRegression(target_bounds=(0, 1)), "grid": {}, "metric": "mae"}
-PAPER = DPFrankWolfeClassifier(mechanism="paper", n_iter=5, l1_radius=3.0)
 STRANGER = "must be an estimator of dplasso, or a list of them.*the search is the last step"
+LASSO, LOGISTIC = DPLassoClassifier, DPLogisticRegression
+# Estimators that are not searched, or not together, or not here.
+NOT_SEARCHED = [
+    *((one, STRANGER) for one in STRANGERS),
+    ([], "empty list"),
+    ([DPLasso(), LASSO()], "must all predict classes, or numbers"),
+    ([LASSO(neighbors="replace-one"), LASSO()], "must agree on neighbors"),
+    ([LASSO(classes=[0, 1]), LASSO(classes=[0, 2])], "must agree on classes"),
+    (LOGISTIC(random_state=1), "set random_state of PrivateSearch"),
+    (LOGISTIC(ledger="x"), "set ledger of PrivateSearch"),
+    (DPFrankWolfeClassifier(mechanism="paper", n_iter=5, l1_radius=3.0), "private"),
+]
+REAL = {"estimator": LOGISTIC(classes=(0, 1)), "grid": {"max_weights": [None]}}
+NUMBERS = {"estimator": DPLinearRegression(target_bounds=(0, 1)), "grid": {}, "metric": "mae"}
 
 
 @pytest.mark.parametrize(
     ("changes", "words", "data"),
     [
-        *(({"estimator": one, "grid": {}}, STRANGER, OWN) for one in STRANGERS),
+        *(({"estimator": one, "grid": {}}, words, OWN) for one, words in NOT_SEARCHED),
+        ({"estimator": [LASSO(), LOGISTIC()], "grid": [{}]}, "1 entries for 2 estimators", OWN),
         ({"grid": {"epsilon": [1.0]}}, "epsilon cannot be tuned", OWN),
         ({"grid": []}, "holds no settings", OWN),
         ({"grid": {"nothing": [1]}}, "Invalid parameter 'nothing'", OWN),
@@ -250,15 +261,7 @@ STRANGER = "must be an estimator of dplasso, or a list of them.*the search is th
         ({"tries": 0.5}, "tries must be above 1", OWN),
         ({"epsilon": math.inf}, "positive and finite", OWN),
         ({"delta": 2.0}, "delta must lie", OWN),
-        (
-            TUNED | {"estimator": DPLogisticRegression(random_state=1)},
-            "set random_state of",
-            OWN,
-        ),
-        (TUNED | {"estimator": DPLogisticRegression(ledger="x")}, "set ledger of Priv", OWN),
-        (TUNED | {"estimator": PAPER}, "private", OWN),
         ({"random_state": 1}, "random_state", OWN),
-        # What the data are decides.
         ({}, "only one class", (X, np.zeros(ROWS))),
         ({"metric": "auc_weighted"}, "is for several classes or many labels", OWN),
         (REAL, "a label that is not one of", (X, np.where(X[:, 0] == 3, 5, Y))),
@@ -336,31 +339,6 @@ class TestAsInScikitLearn:
         assert search.metric_ == "auc"
         assert search.predict(X).shape == (ROWS,)
         assert search.privacy_.epsilon <= 5.0
-
-    @pytest.mark.parametrize(
-        ("one", "other", "grid", "words"),
-        [
-            (DPLasso(), DPLassoClassifier(), {}, "must all predict classes, or numbers"),
-            (
-                DPLassoClassifier(neighbors="label"),
-                DPLassoClassifier(),
-                {},
-                "must agree on neighbors",
-            ),
-            (
-                DPLassoClassifier(classes=[0, 1]),
-                DPLassoClassifier(classes=[0, 2]),
-                {},
-                "must agree on classes",
-            ),
-            (DPLassoClassifier(), DPLogisticRegression(), [{}], "1 entries for 2 estimators"),
-        ],
-    )
-    def test_estimators_that_do_not_go_together(self, one, other, grid, words):
-        with pytest.raises(ValueError, match=words):
-            PrivateSearch([one, other], grid).fit(X, Y)
-        with pytest.raises(ValueError, match="empty list"):
-            PrivateSearch([], grid).fit(X, Y)
 
 
 def test_no_try_is_scored_on_rows_that_it_was_fitted_on(monkeypatch, seen):
