@@ -11,6 +11,7 @@ from dplasso.audit import AuditSettings, Report, audit_weights, estimator_target
 from dplasso.gradient_descent import schedule
 from dplasso.phases import descend
 from dplasso.privacy.budget import Budget
+from dplasso.privacy.exponential_mechanism import paper_mechanism
 from recorded_fits import short_runs
 
 
@@ -24,6 +25,15 @@ def test_what_claims_nothing_or_was_not_audited_has_no_report():
 def test_the_papers_claim_is_its_authors():
     target = estimator_target(AuditSettings(mechanism="paper", epsilon=0.1, n_iter=1000))
     assert target.claim.eps0 == pytest.approx(0.000301, rel=2e-3)
+
+
+def test_the_papers_step_takes_the_printed_scales():
+    paper = paper_mechanism(0.1, 1e-6, 4000, 50.0, 15935, 1.0)
+    root = math.sqrt(8 * 4000 * math.log(1e6))
+    assert paper.exponent == pytest.approx(15935 * 0.1 / (2 * 50 * root))
+    assert paper.laplace == pytest.approx(50 * root / (15935 * 0.1))
+    rule = paper.in_units(2.0**32)
+    assert (rule.mechanism, rule.laplace) == ("paper", paper.laplace * 2.0**32)
 
 
 # Chance that a claim which holds is called violated.

@@ -13,6 +13,7 @@ from dplasso.data.blocks import Piece, Rows, files_source
 from dplasso.data.formats import block_source, is_table
 from dplasso.data.source_files import source_files
 from dplasso.data.table_batches import DETECTED, TableReader
+from dplasso.data.table_batches import Dialect as Dialect
 from dplasso.encoding.data_files import encode_files
 
 # Every format, each with the module that reads it; the first hold numbered columns.

@@ -9,10 +9,9 @@ import pyarrow as pa
 import pytest
 
 from cli.conftest import refused, run_command
-from data.row_blocks import check_same, encode_files, gather_table
+from data.row_blocks import DETECTED, Dialect, check_same, encode_files, gather_table
 from data.store.reference import write_blocks
 from dplasso import DataError
-from dplasso.data.table_batches import DETECTED, Dialect
 from encoding.generated import write
 from schemas import Bins, Categories, Hashed, Schema
 

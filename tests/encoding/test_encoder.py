@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
+from cli.conftest import done
 from dplasso import (
     DataError,
     DPLassoClassifier,
@@ -26,11 +27,9 @@ from dplasso import (
     PrivateSearch,
     PublicEncoder,
     load,
+    open_store,
 )
 from dplasso.cluster import InProcessEngine
-from dplasso.data.store import write_blocks
-from dplasso.encoding.data_files import encode_files, read_records
-from dplasso.encoding.origin import Origin
 from schemas import Bins, Categories, Date, Hashed, Number, Schema, Text
 
 SCHEMA = Schema(
@@ -265,18 +264,21 @@ def test_a_draft_says_that_it_is_not_private(table):
 
 def test_every_fit_with_a_draft_warns_once(table, tmp_path):
     """However its rows came to the fit: the draft leaves with the model."""
-    draft = PublicEncoder.suggest(table, "y")
-    pq.write_table(pa.Table.from_pandas(table), tmp_path / "t.parquet")
-    source = encode_files(tmp_path / "t.parquet", draft)
-    store = write_blocks(source, tmp_path / "s", origin=Origin(draft).to_json())
+    draft, files = PublicEncoder.suggest(table, "y"), (tmp_path / "t.parquet", tmp_path / "s")
+    pq.write_table(pa.Table.from_pandas(table), files[0])
+    (tmp_path / "s.json").write_text(json.dumps(draft.to_json()))
+    done("convert", *files, "--schema", tmp_path / "s.json")
+    store = open_store(files[1])
+    told = done(
+        "fit", files[0], "--schema", tmp_path / "s.json", "--epsilon", 1, "--classes", "0,1"
+    )
+    assert " ".join(told.stderr.split()).count("nobody has edited") == 1
     X, y = PublicEncoder(draft).transform(table), table["y"]
     model = DPLogisticRegression(classes=[0, 1])
-    read = read_records(tmp_path / "t.parquet", schema=draft)
     search = PrivateSearch(model, {"max_weights": [1, 2]}, tries=2)
     for fit in (
         lambda: model.fit(X, y),
         lambda: model.fit(X, y),
-        lambda: model.fit(read.X, read.y),
         lambda: model.fit(store),
         lambda: model.fit([store], engine=InProcessEngine()),
         lambda: search.fit(X, y),

@@ -16,7 +16,6 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from cli.conftest import charged_to
 from dplasso import BudgetError, Ledger, LedgerError, LedgerWarning, load
-from dplasso.data.store import opening
 from dplasso.ledger import create_ledger
 from estimators.kinds import KINDS, few, make, stored
 from ledger.workers import small_problem
@@ -111,7 +110,7 @@ def test_a_store_without_room_for_its_tiles_spends_nothing(path, tmp_path, monke
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(opening, "fill", full)
+    monkeypatch.setattr("dplasso.data.store.opening.fill", full)
     store, model = stored(X, Y, tmp_path / "rows.store"), make("logistic", ledger=path)
     with pytest.raises(OSError, match=r"rows\.store needs room for .* while it lasts"):
         model.fit(store)

@@ -8,17 +8,18 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from pkgutil import resolve_name
 
 import numpy as np
 import pytest
 
 from data.store.reference import assert_holds, block_source, random_matrix, write_blocks
 from dplasso import DataError, DPLogisticRegression, StoreError, open_store
-from dplasso.data.store import opening
 
 X = random_matrix(40, 90, 0.08)
 Y = np.arange(40) % 2
 HERE = Path(__file__).parent
+READ_HEADER = "dplasso.data.store.opening.read_header"
 
 
 def source():
@@ -178,7 +179,7 @@ def test_readers_go_on_while_the_store_is_replaced(tmp_path):
 
 @pytest.mark.parametrize("other", [random_matrix(9, 20, 0.3, seed=5), X.multiply(2.0).tocsr()])
 def test_a_store_that_is_replaced_while_it_is_opened(tmp_path, monkeypatch, other):
-    path, real, left = tmp_path / "s", opening.read_header, [other]
+    path, real, left = tmp_path / "s", resolve_name(READ_HEADER), [other]
     convert(path)
 
     def read(directory):
@@ -187,7 +188,7 @@ def test_a_store_that_is_replaced_while_it_is_opened(tmp_path, monkeypatch, othe
             write_blocks(block_source(left.pop(), Y[: other.shape[0]]), path, force=True)
         return header
 
-    monkeypatch.setattr(opening, "read_header", read)
+    monkeypatch.setattr(READ_HEADER, read)
     store = open_store(path)
     assert_holds(store, other, Y[: other.shape[0]])
     assert store.header == real(path)

@@ -5,13 +5,19 @@ accountant gets what is left -> the statement and the model file say so.
 """
 
 import math
+from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from dplasso import load
 from dplasso.phases import select
 from dplasso.privacy.accounting import epsilon_spent
-from dplasso.privacy.exponential_mechanism import EXPONENT_SLACK, SAMPLING_ERROR
+from dplasso.privacy.exponential_mechanism import (
+    EXPONENT_SLACK,
+    SAMPLING_ERROR,
+    vertex_mechanism,
+)
 from dplasso.selection.registry import make_selector
 from neighbours import BOUND, common_records, moved_by
 from replay import inputs
@@ -75,3 +81,19 @@ def test_what_is_drawn_is_what_is_paid_for(
     model.save(tmp_path / "model.npz")
     assert load(tmp_path / "model.npz").privacy_ == statement
     assert statement.sampling_delta > 0
+
+
+def test_the_slack_covers_the_rounding_of_the_exponent():
+    """The largest problem, 2^31 records, all pulling one way: float against exact integers."""
+    eps0 = 0.45
+    rule = vertex_mechanism(eps0, 1.0).in_units(2.0**32, 7.0)
+    scale = rule.exponent
+    assert (rule.sensitivity, rule.spread) == (2.0**32, 7.0)
+    assert scale == eps0 * (1.0 - EXPONENT_SLACK) / 2.0 / 2.0**32
+    rng = np.random.default_rng(5)
+    largest = 2**31 * 2**32
+    for alpha in [largest - 1, *rng.integers(largest // 2, largest, 200)]:
+        computed = Fraction(scale * float(alpha))
+        error = abs(computed - Fraction(scale) * int(alpha))
+        # Two outcomes, two data sets: four such errors make up a range of log-ratios.
+        assert 4 * error <= EXPONENT_SLACK * eps0
