@@ -1,6 +1,7 @@
 """Labels and numbers to predict, and names of people as hashes: who is who, and who is nobody."""
 
 import json
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from data.row_blocks import encode_files, write_table
 from data.store.reference import block_source, random_matrix, write_blocks
 from dplasso import DataError, DPLinearRegression, DPLogisticRegression
+from dplasso.data.labels import classes_of
 from schemas import Number, Schema
 
 
@@ -43,6 +45,16 @@ def test_classes_and_what_is_predicted(y, declared, classes):
     assert model.classes_.tolist() == classes
     assert model.classes_.dtype == (y if declared is None else np.asarray(declared)).dtype
     assert predicted == y.tolist()
+
+
+@pytest.mark.parametrize(("n_records", "declared"), [(21, None), (30, range(30))])
+def test_no_number_of_records_makes_many_classes_warn(n_records, declared):
+    """scikit-learn warns of 11 classes of 21 records, and not if there is one record more."""
+    y = np.arange(n_records) % 11
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert classes_of(y, declared).size == len(declared or range(11))
+    assert told == []
 
 
 @pytest.mark.parametrize("declared", [None, np.array(["ham", "spam"], dtype="<U40")])

@@ -1,6 +1,7 @@
 """Check labels and regression targets, and convert them to numbers."""
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any
@@ -25,7 +26,9 @@ def classes_of(y: Any, declared: ArrayLike | None) -> NDArray[Any]:
 
     classes = None if declared is None else np.asarray(declared)
     if classes is None or classes.ndim:
-        with in_our_words():
+        with in_our_words(), warnings.catch_warnings():
+            # Whether scikit-learn takes many classes for numbers depends on how many records exist.
+            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
             check_classification_targets(y if classes is None else np.ravel(classes))
     if classes is None:
         classes = np.unique(y)
