@@ -25,7 +25,6 @@ from dplasso.ledger import (
     read_budgets,
     reserve,
 )
-from dplasso.ledger.database import SCHEMA_VERSION
 from ledger.workers import charge, only
 
 
@@ -236,7 +235,7 @@ BAD = {
     b"+1 1:1\n-1 2:1\n" * 30: "is not a dplasso ledger",
     b"SQLite format 3\x00" + bytes(500): "is not a dplasso ledger",
     "another database": "is not a dplasso ledger",
-    "newer": f"has version {SCHEMA_VERSION + 1} .* install a newer dplasso",
+    "newer": "has version 6 .* install a newer dplasso",
     "older": "was written before dplasso 0.3. Charge it once with dplasso 0.3",
     "cut": "is damaged",
     "scribbled": "is damaged",
@@ -256,7 +255,7 @@ class TestBadFiles:
         elif content is not None:
             create_ledger(path, 1.0, 1e-5)
             if content in ("newer", "older"):
-                version = SCHEMA_VERSION + 1 if content == "newer" else SCHEMA_VERSION - 1
+                version = 6 if content == "newer" else 4
                 alter(path, f"PRAGMA user_version = {version}")
             whole = path.read_bytes()
             if content == "cut":

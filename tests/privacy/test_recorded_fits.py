@@ -15,7 +15,6 @@ import recorded_fits
 from dplasso import DPLogisticRegression
 from dplasso.gradient_descent import calibration, noisy_descent
 from dplasso.phases import count, phase
-from dplasso.privacy.release import release
 from recorded_fits import CASES, RELATIONS, SCALED, SCALED_ROWS, Records, compare_pair, draw_pair
 from recorder import compare
 
@@ -95,6 +94,8 @@ def test_stored_zeros_are_no_entries_whoever_stands_beside_them():
     ],
 )
 def test_noise_for_half_the_sensitivity_is_caught(module, name, monkeypatch):
+    release = module.release
+
     def half(statistic, sensitivity, noise):
         return release(statistic, sensitivity / 2.0, noise)
 

@@ -6,9 +6,7 @@ generator would fail one of them with probability 4e-5 if the seeds were drawn a
 
 import numpy as np
 import pytest
-from evidence.assurance.randomness import ALARM, draw_words, first_words, word_tests
-
-from dplasso.privacy.randomness import random_stream
+from evidence.assurance.randomness import ALARM, first_words, word_tests
 
 COUNT = 2**16
 
@@ -18,15 +16,15 @@ def failed(words):
 
 
 def test_one_stream_neighbouring_seeds_and_two_streams_pass():
-    assert failed(draw_words(random_stream(1), 4 * COUNT)) == set()
+    assert failed(first_words(1, 4 * COUNT, seeds=True)) == set()
     assert failed(first_words(COUNT // 8, 8, seeds=True)) == set()
-    one, other = (draw_words(random_stream(seed), COUNT) for seed in (2, 3))
+    one, other = first_words(2, COUNT, seeds=True).reshape(2, COUNT)
     assert failed(np.stack([one, other], axis=1).ravel()) == set()
     assert failed(one ^ other) == set()
 
 
 def sound():
-    return draw_words(random_stream(5), COUNT)
+    return first_words(1, COUNT, seeds=True)
 
 
 def linear_congruential():
@@ -45,7 +43,7 @@ def one_leaning_bit():
 
 def one_byte_seeds():
     seeds = np.random.default_rng(0).integers(0, 256, COUNT // 8)
-    return np.concatenate([draw_words(random_stream(int(seed)), 8) for seed in seeds])
+    return first_words(256, 8, seeds=True).reshape(256, 8)[seeds].ravel()
 
 
 def thirty_two_bits():
