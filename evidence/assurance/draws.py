@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from dplasso.privacy.randomness import random_stream
 from evidence.reference.draws import (
     ALARM,
     change,
@@ -39,7 +38,7 @@ def p_of(name: str, alpha: Any, exponent: float, draws: int, claimed: float | No
     fill(selector, start)
     change(selector, start, moved, target[moved])
     expected = vertex_probabilities(target, exponent if claimed is None else claimed)
-    drawn = draw(selector, start, random_stream(None), draws)
+    drawn = draw(selector, start, None, draws)
     return float(p_value(count_vertices(n_columns, *drawn), expected))
 
 

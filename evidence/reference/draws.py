@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 from scipy.stats import binom, chi2
 
+from dplasso.privacy.randomness import random_stream
 from dplasso.selection.selector import rebuild, select, update_many
 
 # Chance that a right implementation fails one statistical test, were its seed drawn afresh.
@@ -19,9 +20,13 @@ def fill(selector, alpha):
     rebuild(selector, alpha)
 
 
-@njit(cache=True)
-def draw(selector, alpha, stream, count):
+def draw(selector, alpha, seed, count):
     """Return `count` vertices and signs drawn from the same gradients."""
+    return _drawn(selector, alpha, random_stream(seed), count)
+
+
+@njit(cache=True)
+def _drawn(selector, alpha, stream, count):
     vertex = np.empty(count, np.int64)
     sign = np.empty(count, np.int8)
     for i in range(count):

@@ -6,7 +6,6 @@ import numpy as np
 from evidence.audit.implied import chances_of_big_little, chances_of_bucket
 from evidence.reference.draws import draw, fill, vertex_weights
 
-from dplasso.privacy.randomness import random_stream
 from dplasso.selection.big_little import BigLittleState
 from dplasso.selection.bucket import BucketState
 from dplasso.selection.fibonacci_heap import HeapState
@@ -144,7 +143,7 @@ _CHANCES = {BucketState: chances_of_bucket, BigLittleState: chances_of_big_littl
 def implied(selector, alpha):
     """Return the coordinates' chances that the numbers in a structure imply after a draw."""
     fill(selector, alpha)
-    draw(selector, alpha, random_stream(0), 1)
+    draw(selector, alpha, 0, 1)
     return _CHANCES[type(selector)](selector, alpha)
 
 

@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplasso.frank_wolfe.state import start_sparse
-from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import ONE_THREAD
 from dplasso.selection.big_little import big_little_state
 from dplasso.selection.bucket import bucket_state
@@ -83,7 +82,7 @@ def filled(make, alpha, exponent=EXPONENT):
 
 def fits(selector, alpha, expected, seed, n_draws=20_000):
     """Return whether draws pass the test of their law; a right structure fails one in a million."""
-    draws = draw(selector, alpha, random_stream(seed), n_draws)
+    draws = draw(selector, alpha, seed, n_draws)
     return p_value(count_vertices(expected.shape[0], *draws), expected) > ALARM
 
 
@@ -117,7 +116,7 @@ def test_hard_gradients(name, case):
     selector = filled(WEIGHTED[name], alpha, exponent)
     order = rng.permutation(target.size)
     change(selector, alpha, order, -target[order])
-    draw(selector, alpha, random_stream(3), 1)
+    draw(selector, alpha, 3, 1)
     change(selector, alpha, order, target[order])
     check(selector, alpha)
     expected = vertex_probabilities(alpha, exponent, signed=name not in PAPER)
@@ -147,7 +146,7 @@ def test_the_stored_numbers_imply_the_closed_form(name, case):
 
 
 def assert_steepest(selector, alpha):
-    vertex, sign = draw(selector, alpha, random_stream(0), 2)
+    vertex, sign = draw(selector, alpha, 0, 2)
     best = first_largest(alpha)
     assert vertex.tolist() == [best, best]
     assert sign.tolist() == [-1 if alpha[best] >= 0 else 1] * 2
@@ -184,7 +183,7 @@ class TestEveryStructure:
     def test_the_steepest_descent_wins(self, name, gradient):
         alpha = np.array([1, -2, 3, 0, -1, 2, -3, 1, 0, 2], dtype=np.int64) * SHARE
         alpha[7] = gradient * SHARE
-        vertex, sign = draw(filled(STRUCTURES[name], alpha, STEEP), alpha, random_stream(1), 50)
+        vertex, sign = draw(filled(STRUCTURES[name], alpha, STEEP), alpha, 1, 50)
         assert vertex.tolist() == [7] * 50
         assert sign.tolist() == [-np.sign(gradient)] * 50
 
@@ -205,9 +204,7 @@ class TestEveryStructure:
     def test_a_seed_repeats_the_draws_and_gradients_stay(self, name):
         alpha = random_gradients(17, seed=9)
         before = alpha.copy()
-        runs = [
-            draw(filled(STRUCTURES[name], alpha), alpha, random_stream(9), 100) for _ in range(2)
-        ]
+        runs = [draw(filled(STRUCTURES[name], alpha), alpha, 9, 100) for _ in range(2)]
         np.testing.assert_array_equal(*runs)
         np.testing.assert_array_equal(alpha, before)
 
@@ -220,9 +217,9 @@ class TestEveryStructure:
             changed = np.flatnonzero(alpha != state.alpha)
             change(selector, alpha, changed, state.alpha[changed])
             check(selector, alpha)
-            vertex, _ = draw(selector, alpha, random_stream(1), 3)
+            vertex, _ = draw(selector, alpha, 1, 3)
             # The steepest wins unless another is within a few hundredths.
-            best = draw(reference, alpha, random_stream(1), 1)[0][0]
+            best = draw(reference, alpha, 1, 1)[0][0]
             assert (np.abs(alpha[vertex]) > np.abs(alpha[best]) - 2**28).all()
         np.testing.assert_array_equal(alpha, state.alpha)
 
@@ -247,7 +244,7 @@ def test_any_integers_leave_it_consistent(name, exponent, shift, data):
         change(selector, alpha, np.array([k]), np.array([value]))
         check(selector, alpha)
         if step % 2 == 0:
-            vertex, _ = draw(selector, alpha, random_stream(0), 1)
+            vertex, _ = draw(selector, alpha, 0, 1)
             assert name not in EXACT or vertex[0] == first_largest(alpha)
             check(selector, alpha)
 

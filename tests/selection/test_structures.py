@@ -74,7 +74,7 @@ def test_tries_are_few(nats, spread, most):
     alpha = random_gradients(10_000, 6, nats=nats)
     selector = bucket_state(10_000, EXPONENT, True, spread=spread)
     fill(selector, alpha)
-    draw(selector, alpha, random_stream(7), 2000)
+    draw(selector, alpha, 7, 2000)
     assert selector.counters[TRIES] < most * 2000
 
 
@@ -110,7 +110,7 @@ def test_variates_grow_like_the_logarithm(n_columns):
     alpha = random_gradients(n_columns, 5, nats=1.0)
     selector = big_little_state(n_columns, EXPONENT, True)
     fill(selector, alpha)
-    draw(selector, alpha, random_stream(6), 300)
+    draw(selector, alpha, 6, 300)
     # Two acceptances, a sign, and about ln(groups) + ln(members) jumps.
     assert 3 < selector.counters[VARIATES] / 300 < 5 + 1.2 * np.log(n_columns)
 
@@ -136,7 +136,7 @@ def test_laplace_noise_then_the_true_sign():
     alpha = np.array([4, -5, 0, 2, -3], dtype=np.int64) * 10**9
     selector = LaplaceState(SCALE, new_counters())
     fill(selector, alpha)
-    vertex, sign = draw(selector, alpha, random_stream(1), 50_000)
+    vertex, sign = draw(selector, alpha, 1, 50_000)
     expected = laplace_probabilities(alpha, SCALE)
     assert expected.sum() == pytest.approx(1, abs=1e-6)
     assert p_value(np.bincount(vertex, minlength=5), expected) > ALARM
