@@ -1,10 +1,12 @@
 """Schemas: their columns' names and groups, their JSON, and what makes no sense."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from dplasso import DPLogisticRegression, PublicEncoder
+from dplasso import DPLogisticRegression, PublicEncoder, private_quantiles
 from schemas import (
     Bins,
     Categories,
@@ -165,6 +167,22 @@ def test_a_draft_that_is_confirmed_says_nothing_of_the_records_any_more():
     assert confirmed.same_columns(draft)
     with pytest.raises(ValueError, match="confirmed must be true or false"):
         schema_of(document | {"confirmed": "yes"})
+
+
+def test_what_is_no_statement_of_edges():
+    ages = pd.DataFrame({"age": np.arange(50.0)})
+    schema = private_quantiles(ages, Schema((AGE,)), {"age": (0, 100)}, epsilon=1.0)
+    document = schema.to_json()
+    assert schema_of(json.loads(json.dumps(document))) == schema
+    for change, words in (
+        ({"digest": 3}, "edges need a digest"),
+        ({"by_person": 1}, "true or false as by_person"),
+        ({"more": 1}, "edges must have columns, digest and statement"),
+        ({"statement": document["edges"]["statement"] | {"mu": 10**400}}, "is damaged"),
+        ({"statement": document["edges"]["statement"] | {"about": "score"}}, "not belong"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            schema_of(document | {"edges": document["edges"] | change})
 
 
 @pytest.mark.parametrize(

@@ -334,10 +334,7 @@ def test_intervals_cost_their_share_of_the_budget(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"infer": "some"},
-            "infer names the column 'some', which .* do not have; name some of 'x0'",
-        ),
+        ({"infer": "some"}, "infer names the column 'some', which .* not have; name some of 'x0'"),
         ({"infer": ["x0", "x9"]}, "infer names the column 'x9', which the data do not have"),
         ({"infer": []}, "infer must be None, 'all', names of columns, .*, got \\[\\]"),
         ({"infer": 3}, "infer must be None, 'all', names of columns, or .*, got 3"),

@@ -68,16 +68,14 @@ def stored(schema, table, who, place):
     return write_store(place, rows, table["y"], groups=who)
 
 
-def released(table, **options):
+def released(table, bounds=BOUNDS, **options):
     asked = {"epsilon": 1.0, "delta": 1e-6} | options
-    return private_quantiles(table, SCHEMA, BOUNDS, **asked)
+    return private_quantiles(table, SCHEMA, bounds, **asked)
 
 
 def fitted(kind, schema, table, **options):
-    asked = {"epsilon": 1.0, "delta": 1e-6, "classes": [0, 1]} | options
-    if kind is DPLinearRegression:
-        del asked["classes"]
-        asked["target_bounds"] = (0, 1)
+    target = {"target_bounds": (0, 1)} if kind is DPLinearRegression else {"classes": [0, 1]}
+    asked = {"epsilon": 1.0, "delta": 1e-6} | target | options
     model = make_pipeline(PublicEncoder(schema), kind(**asked))
     return model.fit(table, table["y"])[-1]
 
@@ -231,8 +229,7 @@ class TestCost:
     def test_more_rows_of_a_person_cost_more(self):
         table = people(200)
         schema = released(table)
-        steps = {"epsilon": 3.0, "rows_per_person": 2}
-        found = fitted(DPLogisticRegression, schema, table, **steps).privacy_
+        found = fitted(DPLogisticRegression, schema, table, epsilon=3.0, rows_per_person=2).privacy_
         assert found.find("edges").numbers["mu"] == 2 * schema.edges.statement.mu
 
     def test_ledgers_are_charged_for_both(self, tmp_path):
@@ -270,17 +267,13 @@ class TestRefusals:
             ({"epsilon": math.inf}, "epsilon must be positive and finite"),
             ({"neighbors": "all"}, "neighbors must be"),
             ({"random_state": 1, "ledger": "x"}, "a ledger cannot account for it"),
+            ({"bounds": {}}, "at least one column"),
+            ({"bounds": {"ward": (0, 1)}}, "column 'ward' has no bins in the schema"),
+            ({"bounds": {"age": (5, 5)}}, "two finite numbers, low < high"),
+            ({"bounds": {"age": (-1e308, 1e308)}}, "two finite numbers, low < high"),
         ):
             with pytest.raises(ValueError, match=words):
                 released(table, **options)
-        for bounds, words in (
-            ({}, "at least one column"),
-            ({"ward": (0, 1)}, "column 'ward' has no bins in the schema"),
-            ({"age": (5, 5)}, "two finite numbers, low < high"),
-            ({"age": (-1e308, 1e308)}, "two finite numbers, low < high"),
-        ):
-            with pytest.raises(ValueError, match=words):
-                private_quantiles(table, SCHEMA, bounds, epsilon=1.0)
         with pytest.raises(DataError, match="no column 'income'"):
             released(table[["age"]])
 
@@ -303,11 +296,14 @@ class TestRefusals:
             search.fit(X, table["y"])
         fitted(DPLogisticRegression, schema, table, epsilon=math.inf)
 
-    def test_rows_that_were_chosen_still_count_them(self):
+    @pytest.mark.parametrize("in_store", [False, True])
+    def test_rows_that_were_chosen_still_count_them(self, in_store, tmp_path):
         table = people(200)
-        X = PublicEncoder(released(table)).transform(table)
+        schema, rows = released(table), np.arange(200) % 2 == 0
+        X = PublicEncoder(schema).transform(table)
+        if in_store:
+            X = stored(schema, table, None, tmp_path / "s").X.tocsr()
         model = DPLogisticRegression(classes=[0, 1])
-        rows = np.arange(200) % 2 == 0
         for some, y in (
             (X.copy(), table["y"]),
             (X[rows], table["y"][rows]),
@@ -321,21 +317,12 @@ class TestRefusals:
         table, model = people(200), DPLogisticRegression(classes=[0, 1])
         X = PublicEncoder(released(table)).transform(table)
         for rows in (X.astype(float), X * 2, abs(X), X.maximum(0), X[:, :4], X[:, np.arange(3)]):
-            fit = {
-                "memory": lambda own=rows: model.fit(own, table["y"]),
-                "partitions": lambda own=rows: model.fit(
-                    [X, own], [table["y"]] * 2, engine=ThreadEngine()
-                ),
-                "search": lambda own=rows: PrivateSearch(model, {}).fit(own, table["y"]),
-            }
+            given, options = (rows, table["y"]), {}
+            if way == "partitions":
+                given, options = ([X, rows], [table["y"]] * 2), {"engine": ThreadEngine()}
+            estimator = PrivateSearch(model, {}) if way == "search" else model
             with pytest.raises(DataError, match="would not count their cost; fit on what the enc"):
-                fit[way]()
-
-    def test_a_store_in_memory_still_counts_them(self, tmp_path):
-        table, model = people(200), DPLogisticRegression(classes=[0, 1])
-        X = stored(released(table), table, None, tmp_path / "s").X.tocsr()
-        for some in (X, X[:100]):
-            assert model.fit(some, table["y"][: some.shape[0]]).privacy_.find("edges") is not None
+                estimator.fit(*given, **options)
 
     def test_a_pipeline_that_loses_them_is_not_saved(self, tmp_path):
         """Joined with other columns, the rows no longer say that their edges were paid for."""
@@ -360,25 +347,20 @@ class TestRefusals:
         X, y = PublicEncoder(schema).transform(table), table["y"].to_numpy()
 
         def fit(by_person, **paid):
-            model, groups = DPLogisticRegression(classes=[0, 1], **paid), None
-            given, labels = X, y
-            if by_person:
-                groups = who
+            rows, labels, groups = X, y, who if by_person else None
             if how.endswith("store"):
-                place, groups, labels = tmp_path / f"{by_person}.store", None, None
-                given = stored(schema, table, who if by_person else None, place)
-            if not how.startswith("partition"):
-                return model.fit(given, labels, groups=groups)
-            return model.fit(given, labels, groups=groups, engine=ThreadEngine())
+                rows = stored(schema, table, groups, tmp_path / f"{by_person}.store")
+                labels = groups = None
+            parts = {"engine": ThreadEngine()} if how.startswith("partition") else {}
+            model = DPLogisticRegression(classes=[0, 1], **paid)
+            return model.fit(rows, labels, groups=groups, **parts)
 
         with pytest.raises(ValueError, match=WORDS[edges_by_person]):
             fit(not edges_by_person, **paid)
         (edges,) = Ledger(ledger).budget().entries
         assert edges.release == schema.edges.digest
-        assert (
-            fit(edges_by_person, **paid).privacy_.find("edges").numbers["mu"]
-            == schema.edges.statement.mu
-        )
+        counted = fit(edges_by_person, **paid).privacy_.find("edges").numbers["mu"]
+        assert counted == schema.edges.statement.mu
 
     def test_partitions_with_edges_of_two_releases(self, tmp_path):
         table = people(100)
@@ -407,17 +389,3 @@ class TestRefusals:
         with pytest.raises(ValueError, match=WORDS[False]):
             model.fit(X, table["y"], groups=who)
         model.fit(X, table["y"])
-
-    def test_what_is_no_statement_of_edges(self):
-        schema = released(people(50))
-        document = schema.to_json()
-        assert schema_of(json.loads(json.dumps(document))) == schema
-        for change, words in (
-            ({"digest": 3}, "edges need a digest"),
-            ({"by_person": 1}, "true or false as by_person"),
-            ({"more": 1}, "edges must have columns, digest and statement"),
-            ({"statement": document["edges"]["statement"] | {"mu": 10**400}}, "is damaged"),
-            ({"statement": document["edges"]["statement"] | {"about": "score"}}, "not belong"),
-        ):
-            with pytest.raises(ValueError, match=words):
-                schema_of(document | {"edges": document["edges"] | change})
