@@ -210,7 +210,7 @@ def test_counts_are_released_where_they_can_be_read():
     whole = 0.02**0.5
     assert share_of(101.0, 100, whole) == 0.02
     assert share_of(50.0, 100, whole) == pytest.approx(0.08)
-    assert share_of(25.0, 100, whole) is None
+    assert share_of(36.0, 100, whole) is None
     # More columns are not those of a table.
     assert share_of(174.0, 10_000, whole) == 0.02
     assert share_of(100.0, 10_000, whole) is None

@@ -20,12 +20,10 @@ from dplasso.matrix.scaling import MOST_SCALE_EXPONENT
 
 # Shares of mu^2 of each counts, the larger one of few records, and the most columns: more are
 # mostly those of texts, in one unit. Sums have a part of the share.
-_SHARE, _MOST_SHARE, MOST_COLUMNS = 0.02, 0.3, 10_000
+_SHARE, _MOST_SHARE, MOST_COLUMNS = 0.02, 0.15, 10_000
 SUMS_PART = 0.4
 # Tables have at most so many columns; more of them may have a smaller share.
 _TABLE, _MOST_OF_MANY = 300, 0.05
-# Columns are centred again if each counts have at most this share.
-TWICE = 0.15
 # The largest k of the magnitudes 4^k, and the number of counts of a column; the least is -16.
 LARGEST_MAGNITUDE, N_MAGNITUDES = 15, 32
 # The squares of typical entries of each magnitude.

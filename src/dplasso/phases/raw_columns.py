@@ -56,7 +56,7 @@ def _phase(
     name: str,
     per_column: int,
     of_share: float,
-    is_due: Callable[[Released, float], bool],
+    is_due: Callable[[Released], bool],
     sums: _Sums,
     found: _Found,
     words: str,
@@ -65,7 +65,7 @@ def _phase(
 
     def part(course: Course, released: Released, budget: Budget) -> float | None:
         share = _share(descent, course, budget)
-        if share is None or not is_due(released, share):
+        if share is None or not is_due(released):
             return None
         return budget.share_of_features(of_share * share)
 
@@ -85,7 +85,7 @@ def _phase(
 def _magnitudes(descent: Descent) -> Phase:
     """Count the magnitudes of each column's entries, and again whenever columns were centred."""
 
-    def is_due(released: Released, _: float) -> bool:
+    def is_due(released: Released) -> bool:
         if released.last(Magnitudes) is None:
             return released.drawn_columns is None
         centred = released.every(Centred)
@@ -124,10 +124,8 @@ def _magnitudes(descent: Descent) -> Phase:
 def _centres(descent: Descent) -> Phase:
     """Release the means of columns without zeros, after their magnitudes."""
 
-    def is_due(released: Released, share: float) -> bool:
+    def is_due(released: Released) -> bool:
         measured = released.entries[-1].release
-        if released.last(Centred) is not None and share > by_magnitude.TWICE:
-            return False
         return isinstance(measured, Magnitudes) and bool(measured.bounds.any())
 
     def scales(
