@@ -7,8 +7,10 @@ False alarms: the transcripts compared here have at least 20 steps over 402 vert
 probability below 0.2 (tested), so that two independent ones agree with probability below 1e-13.
 """
 
+import multiprocessing
 import pickle
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -17,7 +19,7 @@ from sklearn.base import clone
 
 from dplasso import DPFrankWolfeClassifier, DPLogisticRegression, PrivacyLeakWarning, PrivateSearch
 from estimators.kinds import CLASSIFIERS, SORTS, each_kind, each_sort, few, fitted, make, numbers
-from estimators.workers import fingerprint, noise_data, transcript_of
+from estimators.workers import fingerprint, noise_data, transcript_of, transcript_of_default
 from recorded_fits import short_runs
 
 INF = float("inf")
@@ -109,6 +111,16 @@ class TestNoiseNeverRepeats:
         self.distinct([*fits, *copied, *map(fingerprint, refits)])
         moving = DPFrankWolfeClassifier(n_iter=20, random_state=np.random.default_rng(0))
         self.distinct([fingerprint(moving.fit(*data)) for _ in range(3)])
+
+    # Newer Pythons warn where a process with threads forks.
+    @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+    @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+    def test_processes(self, method):
+        # The parent has fitted before, so anything it holds is there to be inherited.
+        mine = transcript_of_default()
+        with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(method)) as pool:
+            fits = [pool.submit(transcript_of_default) for _ in range(6)]
+            self.distinct([mine, transcript_of_default(), *(fit.result() for fit in fits)])
 
 
 @each_kind

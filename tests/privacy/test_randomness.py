@@ -1,10 +1,17 @@
+"""ChaCha20 by its published vectors, what is drawn from its words, and whose key it has."""
+
+import copy
 import os
+import pickle
+import sys
 
 import numpy as np
 import pytest
 from scipy.stats import binom, chi2, kstest
 
+from dplasso import DPFrankWolfeClassifier
 from dplasso.privacy.randomness import (
+    RandomStream,
     below,
     bernoulli,
     exponential,
@@ -16,6 +23,7 @@ from dplasso.privacy.randomness import (
     stream_from_key,
     uniform,
 )
+from estimators.workers import noise_data
 from privacy.reference import chacha20_block
 
 # Chance that a right implementation fails one statistical test, were its seed drawn afresh.
@@ -198,3 +206,49 @@ class TestSeeds:
         first = random_stream(generator).state.tobytes()
         assert first == random_stream(again).state.tobytes()
         assert first != random_stream(generator).state.tobytes()
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_stream_cannot_be_copied(copied):
+    with pytest.raises(TypeError, match="would repeat"):
+        copied(random_stream(None))
+
+
+def streams_within(value, seen=None):
+    """Count the random streams that can be reached from a value."""
+    seen = set() if seen is None else seen
+    if id(value) in seen or isinstance(value, str | bytes | np.ndarray):
+        return 0
+    seen.add(id(value))
+    if isinstance(value, RandomStream):
+        return 1
+    if type(value).__module__.startswith("dplasso") and hasattr(value, "__dict__"):
+        value = vars(value)
+    if isinstance(value, dict):
+        value = list(value.values())
+    parts = value if isinstance(value, list | tuple | set) else ()
+    return sum(streams_within(part, seen) for part in parts)
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+def test_a_fitted_estimator_holds_no_stream(seed):
+    model = DPFrankWolfeClassifier(n_iter=5, random_state=seed).fit(*noise_data())
+    assert streams_within(model) == 0
+    for name, module in list(sys.modules.items()):
+        if name.startswith("dplasso"):
+            assert streams_within(dict(vars(module))) == 0, name
+    model.kept = [random_stream(None)]
+    assert streams_within(model) == 1
+
+
+def test_all_256_bits_come_from_the_system():
+    keys = np.array([random_stream(None).state[4:12] for _ in range(64)])
+    # Two of 64 words agree with probability 5e-7, thrice with 1e-19.
+    assert all(np.unique(word).size > 61 for word in keys.T)
+    # Two of all 512 agree with probability 3e-5, four pairs with 1e-18.
+    assert np.unique(keys).size > 508
+    # Each of 256 bits is both 0 and 1 among 64 keys but with probability 3e-17.
+    bits = np.unpackbits(keys.astype("<u4").view(np.uint8), axis=1)
+    assert bits.shape == (64, 256)
+    assert bits.any(axis=0).all()
+    assert not bits.all(axis=0).any()
