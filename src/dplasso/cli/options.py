@@ -31,7 +31,8 @@ class StandIn(type):
     @property
     def __signature__(cls) -> Signature:
         """Return the signature of the function, class or dataclass."""
-        made = cls.node
+        parts = {part.name: part for part in cls.node.body if isinstance(part, ast.FunctionDef)}
+        made = parts.get("__init__", cls.node)
         if isinstance(made, ast.ClassDef):
             return Signature(list(cls._fields().values()))
         positional, keywords = made.args.args, made.args.kwonlyargs
@@ -50,13 +51,11 @@ class StandIn(type):
         assert isinstance(cls.node, ast.ClassDef)
         fields: dict[str, Parameter] = {}
         for base in cls.node.bases:
-            if isinstance(base, ast.Name) and cls.names.holds(base.id):
-                fields |= cls.names[base.id]._fields()
+            fields |= cls.names.value(base)._fields()
         for part in cls.node.body:
             if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
                 name = part.target.id
-                if not name.startswith("_"):
-                    fields[name] = cls._parameter(name, part.annotation, part.value)
+                fields[name] = cls._parameter(name, part.annotation, part.value)
         return fields
 
     def _parameter(cls, name: str, annotation: Any, default: ast.expr | None) -> Parameter:
@@ -89,17 +88,12 @@ class Names(dict[str, Any]):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 self._nodes |= {to.id: node.value for to in targets if isinstance(to, ast.Name)}
 
-    def holds(self, name: str) -> bool:
-        """Return whether a name stands for something of this package."""
-        node = self._nodes[name]
-        return not isinstance(node, tuple) or node[0].split(".")[0] == __package__.split(".")[0]
-
     def __missing__(self, name: str) -> Any:
         node = self._nodes[name]
         if isinstance(node, tuple):
             module, original = node
-            read = names_of(module) if self.holds(name) else vars(import_module(module))
-            value = read[original]
+            ours = module.split(".")[0] == __package__.split(".")[0]
+            value = names_of(module)[original] if ours else getattr(import_module(module), original)
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             value = StandIn(name, (), self._members(node))
         else:

@@ -1,7 +1,6 @@
 """The classifiers: scikit-learn's interface around the private methods."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
 from os import PathLike
 from typing import Any
 
@@ -13,7 +12,6 @@ from dplasso.fit.lasso import Lasso
 from dplasso.ledger import Ledger
 
 
-@dataclass(eq=False, repr=False)
 class DPLogisticRegression(PrivateClassifier):
     r"""Differentially private logistic regression for sparse, wide data; nothing to tune.
 
@@ -111,27 +109,46 @@ class DPLogisticRegression(PrivateClassifier):
 
     _method = GradientDescent
 
-    epsilon: float = 1.0
-    delta: float = 1e-6
-    _: KW_ONLY
-    max_weights: int | None = None
-    row_norm: float | str = "unit"
-    fit_intercept: bool = True
-    infer: str | Sequence[str] | Mapping[str, Any] | None = None
-    classes: "ArrayLike | None" = None
-    class_weight: Mapping[Any, float] | Sequence[float] | str | None = None
-    neighbors: str = "add-remove"
-    rows_per_person: int = 1
-    prior: Any = None
-    public_data: tuple[Any, Any] | None = None
-    public_rows: Any = None
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int | None = None
-    ledger: str | PathLike[str] | Ledger | None = None
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        max_weights: int | None = None,
+        row_norm: float | str = "unit",
+        fit_intercept: bool = True,
+        infer: str | Sequence[str] | Mapping[str, Any] | None = None,
+        classes: "ArrayLike | None" = None,
+        class_weight: Mapping[Any, float] | Sequence[float] | str | None = None,
+        neighbors: str = "add-remove",
+        rows_per_person: int = 1,
+        prior: Any = None,
+        public_data: tuple[Any, Any] | None = None,
+        public_rows: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int | None = None,
+        ledger: str | PathLike[str] | Ledger | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.max_weights = max_weights
+        self.row_norm = row_norm
+        self.fit_intercept = fit_intercept
+        self.infer = infer
+        self.classes = classes
+        self.class_weight = class_weight
+        self.neighbors = neighbors
+        self.rows_per_person = rows_per_person
+        self.prior = prior
+        self.public_data = public_data
+        self.public_rows = public_rows
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.ledger = ledger
 
 
-@dataclass(eq=False, repr=False)
 class DPLassoClassifier(PrivateClassifier):
     r"""Differentially private logistic regression with few weights, for sparse, very wide data.
 
@@ -222,19 +239,37 @@ class DPLassoClassifier(PrivateClassifier):
 
     _method = Lasso
 
-    epsilon: float = 1.0
-    delta: float = 1e-6
-    _: KW_ONLY
-    max_weights: int | None = None
-    feature_bound: float = 1.0
-    fit_intercept: bool = True
-    classes: "ArrayLike | None" = None
-    neighbors: str = "add-remove"
-    rows_per_person: int = 1
-    prior: Any = None
-    public_data: tuple[Any, Any] | None = None
-    public_rows: Any = None
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int | None = None
-    ledger: str | PathLike[str] | Ledger | None = None
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        max_weights: int | None = None,
+        feature_bound: float = 1.0,
+        fit_intercept: bool = True,
+        classes: "ArrayLike | None" = None,
+        neighbors: str = "add-remove",
+        rows_per_person: int = 1,
+        prior: Any = None,
+        public_data: tuple[Any, Any] | None = None,
+        public_rows: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int | None = None,
+        ledger: str | PathLike[str] | Ledger | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.max_weights = max_weights
+        self.feature_bound = feature_bound
+        self.fit_intercept = fit_intercept
+        self.classes = classes
+        self.neighbors = neighbors
+        self.rows_per_person = rows_per_person
+        self.prior = prior
+        self.public_data = public_data
+        self.public_rows = public_rows
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.ledger = ledger

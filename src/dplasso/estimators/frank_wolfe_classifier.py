@@ -1,7 +1,6 @@
 """The paper's system as an estimator."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
 from os import PathLike
 from typing import Any
 
@@ -12,7 +11,6 @@ from dplasso.fit.frank_wolfe import FrankWolfeLoop
 from dplasso.ledger import Ledger
 
 
-@dataclass(eq=False, repr=False)
 class DPFrankWolfeClassifier(PrivateClassifier):
     r"""Differentially private Frank-Wolfe on the L1 ball: the system of arXiv 2310.19978.
 
@@ -118,24 +116,47 @@ class DPFrankWolfeClassifier(PrivateClassifier):
 
     _method = FrankWolfeLoop
 
-    epsilon: float = 1.0
-    delta: float = 1e-6
-    _: KW_ONLY
-    l1_radius: float = 10.0
-    n_iter: int = 100
-    feature_bound: float = 1.0
-    residual_bound: float | str = "auto"
-    fit_intercept: bool = True
-    classes: "ArrayLike | None" = None
-    class_weight: Mapping[Any, float] | Sequence[float] | None = None
-    mechanism: str = "exponential"
-    solver: str = "sparse"
-    selector: str = "bucket"
-    drift_tol: float | str | None = "auto"
-    neighbors: str = "add-remove"
-    rows_per_person: int = 1
-    n_records: int | None = None
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int | None = None
-    ledger: str | PathLike[str] | Ledger | None = None
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        l1_radius: float = 10.0,
+        n_iter: int = 100,
+        feature_bound: float = 1.0,
+        residual_bound: float | str = "auto",
+        fit_intercept: bool = True,
+        classes: "ArrayLike | None" = None,
+        class_weight: Mapping[Any, float] | Sequence[float] | None = None,
+        mechanism: str = "exponential",
+        solver: str = "sparse",
+        selector: str = "bucket",
+        drift_tol: float | str | None = "auto",
+        neighbors: str = "add-remove",
+        rows_per_person: int = 1,
+        n_records: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int | None = None,
+        ledger: str | PathLike[str] | Ledger | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.l1_radius = l1_radius
+        self.n_iter = n_iter
+        self.feature_bound = feature_bound
+        self.residual_bound = residual_bound
+        self.fit_intercept = fit_intercept
+        self.classes = classes
+        self.class_weight = class_weight
+        self.mechanism = mechanism
+        self.solver = solver
+        self.selector = selector
+        self.drift_tol = drift_tol
+        self.neighbors = neighbors
+        self.rows_per_person = rows_per_person
+        self.n_records = n_records
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.ledger = ledger

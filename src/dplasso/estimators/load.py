@@ -5,7 +5,7 @@ The steps of a pipeline are stored as JSON values, and types and functions by kn
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from inspect import signature
 from itertools import chain
@@ -40,15 +40,15 @@ from dplasso.model.weights import Weights, weights_of
 _MOST_NAMES = 2**20
 
 
-@dataclass(eq=False, repr=False)
 class FittedAnew(TransformerMixin, BaseEstimator):
     """A step from a model file, which learns nothing, so it is fitted on the rows it transforms.
 
     `inputs`: names of its input columns in order, or their number.
     """
 
-    step: Any
-    inputs: Any = None
+    def __init__(self, step: Any, inputs: Any = None) -> None:
+        self.step = step
+        self.inputs = inputs
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Do nothing."""

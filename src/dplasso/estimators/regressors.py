@@ -1,7 +1,6 @@
 """The regressors: scikit-learn's interface around the private methods."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
 from os import PathLike
 from typing import Any
 
@@ -11,7 +10,6 @@ from dplasso.fit.lasso import Lasso
 from dplasso.ledger import Ledger
 
 
-@dataclass(eq=False, repr=False)
 class DPLinearRegression(PrivateRegressor):
     r"""Differentially private linear regression for sparse, wide data; nothing to tune.
 
@@ -102,26 +100,44 @@ class DPLinearRegression(PrivateRegressor):
 
     _method = GradientDescent
 
-    epsilon: float = 1.0
-    delta: float = 1e-6
-    _: KW_ONLY
-    target_bounds: tuple[float, float] | None = None
-    max_weights: int | None = None
-    row_norm: float | str = "unit"
-    fit_intercept: bool = True
-    infer: str | Sequence[str] | Mapping[str, Any] | None = None
-    neighbors: str = "add-remove"
-    rows_per_person: int = 1
-    prior: Any = None
-    public_data: tuple[Any, Any] | None = None
-    public_rows: Any = None
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int | None = None
-    ledger: str | PathLike[str] | Ledger | None = None
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        target_bounds: tuple[float, float] | None = None,
+        max_weights: int | None = None,
+        row_norm: float | str = "unit",
+        fit_intercept: bool = True,
+        infer: str | Sequence[str] | Mapping[str, Any] | None = None,
+        neighbors: str = "add-remove",
+        rows_per_person: int = 1,
+        prior: Any = None,
+        public_data: tuple[Any, Any] | None = None,
+        public_rows: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int | None = None,
+        ledger: str | PathLike[str] | Ledger | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.target_bounds = target_bounds
+        self.max_weights = max_weights
+        self.row_norm = row_norm
+        self.fit_intercept = fit_intercept
+        self.infer = infer
+        self.neighbors = neighbors
+        self.rows_per_person = rows_per_person
+        self.prior = prior
+        self.public_data = public_data
+        self.public_rows = public_rows
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.ledger = ledger
 
 
-@dataclass(eq=False, repr=False)
 class DPLasso(PrivateRegressor):
     r"""Differentially private linear regression with few weights, for sparse, very wide data.
 
@@ -205,19 +221,37 @@ class DPLasso(PrivateRegressor):
 
     _method = Lasso
 
-    epsilon: float = 1.0
-    delta: float = 1e-6
-    _: KW_ONLY
-    target_bounds: tuple[float, float] | None = None
-    max_weights: int | None = None
-    feature_bound: float = 1.0
-    fit_intercept: bool = True
-    neighbors: str = "add-remove"
-    rows_per_person: int = 1
-    prior: Any = None
-    public_data: tuple[Any, Any] | None = None
-    public_rows: Any = None
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int | None = None
-    ledger: str | PathLike[str] | Ledger | None = None
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        target_bounds: tuple[float, float] | None = None,
+        max_weights: int | None = None,
+        feature_bound: float = 1.0,
+        fit_intercept: bool = True,
+        neighbors: str = "add-remove",
+        rows_per_person: int = 1,
+        prior: Any = None,
+        public_data: tuple[Any, Any] | None = None,
+        public_rows: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int | None = None,
+        ledger: str | PathLike[str] | Ledger | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.target_bounds = target_bounds
+        self.max_weights = max_weights
+        self.feature_bound = feature_bound
+        self.fit_intercept = fit_intercept
+        self.neighbors = neighbors
+        self.rows_per_person = rows_per_person
+        self.prior = prior
+        self.public_data = public_data
+        self.public_rows = public_rows
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.ledger = ledger

@@ -5,7 +5,7 @@ records, and is scored with noise on the other part. The search releases only th
 score, not the number of tries or the other scores.
 """
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Self
 
@@ -50,7 +50,6 @@ from dplasso.tuning.search_cost import (
 )
 
 
-@dataclass(eq=False, repr=False)
 class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     """Choose settings privately: the best of a random number of private fits.
 
@@ -115,16 +114,28 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     True
     """
 
-    estimator: Any
-    grid: Any
-    epsilon: float = 1.0
-    delta: float = 1e-6
-    _: KW_ONLY
-    tries: float = 10
-    metric: str | None = None
-    held_out: float = 0.2
-    random_state: Any = None
-    ledger: "str | PathLike[str] | Ledger | None" = None
+    def __init__(
+        self,
+        estimator: Any,
+        grid: Any,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        tries: float = 10,
+        metric: str | None = None,
+        held_out: float = 0.2,
+        random_state: Any = None,
+        ledger: "str | PathLike[str] | Ledger | None" = None,
+    ) -> None:
+        self.estimator = estimator
+        self.grid = grid
+        self.epsilon = epsilon
+        self.delta = delta
+        self.tries = tries
+        self.metric = metric
+        self.held_out = held_out
+        self.random_state = random_state
+        self.ledger = ledger
 
     def fit(
         self, X: Any, y: "ArrayLike | None" = None, *, groups: "ArrayLike | None" = None
