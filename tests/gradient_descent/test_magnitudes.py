@@ -30,10 +30,10 @@ from dplasso.gradient_descent.magnitudes import (
     centres_of,
     clear_counts,
     scale_exponents_of,
+    scales_of_sums,
     share_of,
     sizes_of,
     squares_of,
-    sums_of,
 )
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import targets_of
@@ -240,7 +240,7 @@ def test_no_column_of_sparse_rows_has_bounds():
 
 def test_means_are_those_of_the_sums_unless_noise_hides_them():
     bounds, sizes = np.array([4.0, 0.0, 64.0, 16.0]), np.array([1, 127, 5, -3], dtype=np.int8)
-    scales, length = sums_of(bounds, sizes, 1.0, 100.0)
+    scales, length = scales_of_sums(bounds, sizes, 1.0, 100.0)
     assert scales.tolist() == [0.5, 0.0, 2.0**-5, 8.0]
     sums = np.array([30.0, 0.0, -60.0, 2.0])
     means = centres_of(sums, scales, length, 1.0, 100.0)
@@ -251,7 +251,7 @@ def test_means_are_those_of_the_sums_unless_noise_hides_them():
 
 def test_noise_alone_rarely_moves_a_centre():
     """At most 20 are expected in 1,000 releases, and more than 40 with probability 0.00002."""
-    own = sums_of(np.full(20, 4.0), np.ones(20, dtype=np.int8), 1.0, 10.0)
+    own = scales_of_sums(np.full(20, 4.0), np.ones(20, dtype=np.int8), 1.0, 10.0)
     noise, found = np.random.default_rng(3).normal(size=(1_000, 20)), 0
     for sums in noise:
         found += centres_of(sums, *own, 1.0, 10.0).any()
@@ -263,9 +263,9 @@ def test_noise_alone_rarely_moves_a_centre():
 def test_sums_clip_longer_rows_as_far_as_noise_would_move_centres():
     """From 1.2 per entry of a typical row to the bounds, which no row exceeds."""
     bounds, sizes = np.array([16.0, 64.0, 0.0]), np.array([1, 3, 0], dtype=np.int8)
-    lengths = [sums_of(bounds, sizes, 1.0, n)[1] for n in (10.0, 100.0, 1_000.0)]
+    lengths = [scales_of_sums(bounds, sizes, 1.0, n)[1] for n in (10.0, 100.0, 1_000.0)]
     assert lengths == pytest.approx([1.2 * 2.0**0.5, 5.0, 8.0 * 2.0**0.5])
-    assert sums_of(bounds, sizes, 0.0, 10.0)[1] == lengths[-1]
+    assert scales_of_sums(bounds, sizes, 0.0, 10.0)[1] == lengths[-1]
 
 
 def test_mean_squares_are_nearly_those_of_the_entries():

@@ -18,8 +18,8 @@ from scipy.special import ndtri
 
 from dplasso.matrix.scaling import MOST_SCALE_EXPONENT
 
-# Shares of mu^2 of each counts, the larger one of few records, and the most columns: more are
-# mostly those of texts, in one unit. Sums have a part of the share.
+# Shares of mu^2 of each release of counts, the larger one of few records, and the most columns:
+# more are mostly those of texts, in one unit. A release of sums has a part of that share.
 _SHARE, _MOST_SHARE, MOST_COLUMNS = 0.02, 0.15, 10_000
 SUMS_PART = 0.4
 # Tables have at most so many columns; more of them may have a smaller share.
@@ -129,7 +129,7 @@ def squares_of(clear: NDArray[np.float64], n_records: float) -> NDArray[np.float
     return squares
 
 
-def sums_of(
+def scales_of_sums(
     bounds: NDArray[np.float64], sizes: NDArray[np.int8], deviation: float, n_records: float
 ) -> tuple[NDArray[np.float64], float]:
     """Return the scales of entries in sums, 0 for columns without bounds, and the most length.

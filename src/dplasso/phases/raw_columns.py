@@ -133,7 +133,7 @@ def _centres(descent: Descent) -> Phase:
     ) -> tuple[NDArray[np.float64], float]:
         measured = released.last(Magnitudes)
         assert measured is not None, "columns without zeros are found by magnitude"
-        return by_magnitude.sums_of(measured.bounds, measured.sizes, deviation, n_records)
+        return by_magnitude.scales_of_sums(measured.bounds, measured.sizes, deviation, n_records)
 
     def sums(
         rows: Any, scaling: Any, unit: float, released: Released, deviation: float, n_records: float
