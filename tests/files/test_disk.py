@@ -132,11 +132,14 @@ def test_a_link_is_followed_and_a_bare_name_is_in_the_current_directory(
 def test_impossible_places_are_refused_at_once(model, tmp_path):
     (tmp_path / "file").touch()
     os.mkfifo(tmp_path / "pipe")
+    create_ledger(tmp_path / "l", 1.0, 1e-5)
     for place, error, words in (
         (tmp_path / "missing" / "out.npz", FileNotFoundError, "there is no folder"),
         (tmp_path / "file" / "out.npz", OSError, "there is no folder"),
         (tmp_path, IsADirectoryError, "it is a folder"),
         (tmp_path / "pipe", OSError, "not a regular file"),
+        (tmp_path / "l", LedgerError, "a ledger or its key"),
+        (tmp_path / "l.key", LedgerError, "a ledger or its key"),
     ):
         with pytest.raises(error, match=rf"^Cannot write .*{words}"):
             model.save(place)
@@ -146,7 +149,7 @@ def test_impossible_places_are_refused_at_once(model, tmp_path):
             run_command("fit", tmp_path / "no.svm", "--epsilon", 1, "--force", "--model", place),
             words,
         )
-    assert names(tmp_path) == ["file", "pipe"]
+    assert names(tmp_path) == ["file", "l", "pipe"]
 
 
 def test_what_takes_no_file_is_found_out(model, tmp_path, monkeypatch):

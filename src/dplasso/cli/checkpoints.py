@@ -106,10 +106,7 @@ def kept_checkpoint(
     if path is None:
         yield kept
         return
-    others = [other.resolve() for other in inputs if other is not None]
-    if path.resolve() in others:
-        raise ValueError(f"{path} is named twice; give the checkpoint a file of its own")
-    output.check_outputs([path], force=force or resume)
+    output.check_outputs([path], inputs, force=force or resume)
     begun = False
     with claim(path):
         try:

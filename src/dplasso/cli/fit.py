@@ -85,7 +85,7 @@ class FitOptions:
     @property
     def beside(self) -> tuple[Path | None, ...]:
         """Files that are read besides the data."""
-        return (self.reading.labels, self.reading.schema, *self.wanted.beside)
+        return (*self.reading.beside, *self.wanted.beside)
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,11 @@ class ReadingOptions:
     label_column: str | None = None
     dialect: DialectOptions = DialectOptions()
 
+    @property
+    def beside(self) -> tuple[Path | None, ...]:
+        """Files that are read besides the data."""
+        return (self.labels, self.schema)
+
     def declared(self) -> Schema | None:
         """Read ``--schema``, with the label's column."""
         return None if self.schema is None else self.labelled(read_schema(self.schema))

@@ -95,7 +95,7 @@ def predict(
     labels. In svmlight text, the first number of a line is not used.
     """
     if out is not None:
-        inputs = [*applied.files, applied.model, applied.reading.labels]
+        inputs = [*applied.files, applied.model, *applied.reading.beside]
         output.check_outputs([out], inputs, force=force)
     with output.progress_bars() as bars:
         fitted, rows = applied.read(bars, labelled=False)

@@ -322,14 +322,15 @@ def uninterrupted() -> Iterator[None]:
 def check_outputs(
     outputs: Iterable[Path], inputs: Iterable[Path | None] = (), *, force: bool, again: str = ""
 ) -> None:
-    """Refuse outputs that exist (unless `force`), are inputs, or cannot be written."""
-    read = {path.resolve() for path in inputs if path is not None}
+    """Refuse outputs that exist (unless `force`), cannot be written, or are or lie in inputs."""
+    used = {path.resolve() for path in inputs if path is not None}
     for path in outputs:
-        if path.resolve() in read:
-            raise ValueError(f"{path} is an input of this command and will not be overwritten")
-        if path.exists() and not path.is_dir() and not force:
-            raise FileExistsError(f"{path} exists already; overwrite it with --force{again}")
+        place = path.resolve()
+        if used.intersection([place, *place.parents]):
+            raise ValueError(f"{path} is used by this command already; give another file to write")
         check_writable(path)
+        if path.exists() and not force:
+            raise FileExistsError(f"{path} exists already; overwrite it with --force{again}")
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from io import FileIO
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from dplasso.errors import CheckpointError
+from dplasso.errors import CheckpointError, LedgerError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _DISK = {*_FULL, errno.EFBIG, errno.EIO}
@@ -26,6 +26,8 @@ _DISK = {*_FULL, errno.EFBIG, errno.EIO}
 _FILE, _FOLDER = 0o600, 0o700
 _PAUSE_S = 0.002
 _PIECE = bytes(2**20)
+# How a database of SQLite begins, such as a ledger.
+SQLITE = b"SQLite format 3\x00"
 # Errors of file systems that cannot reserve space.
 _UNABLE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
 
@@ -151,6 +153,13 @@ def _target(path: str | os.PathLike[str]) -> Path:
         raise FileNotFoundError(
             f"Cannot write {shown}: there is no folder {target.parent}; create it first."
         )
+    ledger = target.with_suffix("") if target.suffix == ".key" else target
+    if ledger.is_file():
+        with suppress(OSError), ledger.open("rb") as file:
+            if file.read(len(SQLITE)) == SQLITE:
+                raise LedgerError(
+                    f"Cannot write {shown}: a ledger or its key has this name; choose another one"
+                )
     return target
 
 

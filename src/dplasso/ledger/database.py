@@ -16,7 +16,7 @@ from io import FileIO
 from pathlib import Path
 
 from dplasso.errors import LedgerError
-from dplasso.files.disk import lock, unlock
+from dplasso.files.disk import SQLITE, lock, unlock
 
 LedgerPath = str | os.PathLike[str]
 
@@ -86,8 +86,6 @@ CREATE TRIGGER entry_fixed BEFORE UPDATE ON entry
         OR new.draw_delta IS NOT old.draw_delta
     BEGIN SELECT RAISE (ABORT, 'an entry cannot be changed'); END;
 """
-
-_MAGIC = b"SQLite format 3\x00"
 
 # Seconds to wait for other processes; each holds the file for some milliseconds.
 BUSY_SECONDS = 60.0
@@ -220,7 +218,7 @@ def transaction(path: LedgerPath, *, write: bool = True) -> Iterator[sqlite3.Con
 def _checked(image: bytes, shown: str) -> bytes:
     """Return what is a ledger of a known version; refuse all else before SQLite sees it."""
     number = int.from_bytes(image[_APPLICATION], "big")
-    if image[: len(_MAGIC)] != _MAGIC or number != APPLICATION_ID:
+    if image[: len(SQLITE)] != SQLITE or number != APPLICATION_ID:
         raise LedgerError(f"{shown} is not a dplasso ledger; create one with dplasso ledger init")
     version = int.from_bytes(image[_VERSION], "big")
     if version > SCHEMA_VERSION:
