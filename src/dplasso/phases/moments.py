@@ -82,16 +82,13 @@ class Estimate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Moments(Release):
+class Moments(Release, kind="moments"):
     """Noisy sums at some weights, of rows that are not longer than 1.
 
     `curvature`, `squares`: upper triangles with n (n + 1) / 2 entries, or empty. `entry_scale`:
     factor of the columns' entries. `constant`: the constant entry, 0 for none. `references`:
     columns that are reference categories.
     """
-
-    kind: ClassVar[str] = "moments"
-    dtypes: ClassVar[Mapping[str, str]] = {"references": "<i8"}
 
     weights: NDArray[np.float64]
     gradient: NDArray[np.float64]
@@ -230,16 +227,14 @@ _CLEAR_SUM = 5.0
 
 
 @dataclass(frozen=True)
-class NamedSums(Release):
+class NamedSums(Release, kind="named"):
     """Noisy sums for the columns `places` that public rows predict (`dplasso.phases.intervals`).
 
     `start`: coefficients of the fit. `sums`, shape (3, k): of r z, z x and (r z)^2, with standard
     deviations of their noise. The other fields are public.
     """
 
-    kind: ClassVar[str] = "named"
     units: ClassVar[float] = 1.0
-    dtypes: ClassVar[Mapping[str, str]] = {"places": "<i8", "references": "<i8"}
 
     places: NDArray[np.int64]
     start: NDArray[np.float64]

@@ -16,53 +16,50 @@ from dplasso.matrix.scaling import constant_entry
 
 _NOTHING = np.zeros(0)
 NO_COLUMNS = np.zeros(0, dtype=np.int64)
-_NUMBERS: dict[Any, str] = {float: "<f8", int: "<i8"}
-
-
+# The type in a file of each kind of field.
+_TYPES: dict[Any, str] = {
+    float: "<f8",
+    int: "<i8",
+    NDArray[np.float64]: "<f8",
+    NDArray[np.float32]: "<f4",
+    NDArray[np.int64]: "<i8",
+    NDArray[np.int8]: "|i1",
+}
 # Releases by kind; a phase may define one of its own beside it.
 KINDS: dict[str, type["Release"]] = {}
 
 
 @dataclass(frozen=True)
 class Release:
-    """What one phase released; `dtypes` are those of arrays that are not float64."""
+    """What one phase released; `kind` is its name in files."""
 
-    kind: ClassVar[str] = ""
-    dtypes: ClassVar[Mapping[str, str]] = {}
+    kind: ClassVar[str]
 
-    def __init_subclass__(cls) -> None:
-        KINDS[cls.kind] = cls
+    def __init_subclass__(cls, *, kind: str) -> None:
+        cls.kind, KINDS[kind] = kind, cls
 
     def __post_init__(self) -> None:
         for item in fields(self):
             if not np.isfinite(getattr(self, item.name)).all():
                 raise ValueError(f"{item.name} of its {self.kind} release is not finite")
 
-    @classmethod
-    def types(cls) -> dict[str, str]:
-        """Return the types of its arrays in a file."""
-        own = {item.name: _NUMBERS.get(item.type, "<f8") for item in fields(cls)}
-        return own | dict(cls.dtypes)
-
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file holds of it; a number has no dimension."""
         return {
-            name: np.asarray(getattr(self, name), dtype=dtype)
-            for name, dtype in self.types().items()
+            item.name: np.asarray(getattr(self, item.name), dtype=_TYPES[item.type])
+            for item in fields(self)
         }
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the release that a file holds; ValueError if it is not one."""
-        types, values = cls.types(), dict[str, Any]()
-        if set(arrays) != set(types):
+        values = dict[str, Any]()
+        if set(arrays) != {item.name for item in fields(cls)}:
             raise ValueError(f"it holds {', '.join(sorted(arrays))} of a {cls.kind} release")
         for item in fields(cls):
-            array, is_number = arrays[item.name], item.type in _NUMBERS
-            if array.dtype.str != types[item.name]:
-                raise ValueError(
-                    f"{item.name} of its {cls.kind} release is not of type {types[item.name]}"
-                )
+            array, is_number = arrays[item.name], item.type in (float, int)
+            if array.dtype.str != (dtype := _TYPES[item.type]):
+                raise ValueError(f"{item.name} of its {cls.kind} release is not of type {dtype}")
             if is_number and array.ndim:
                 raise ValueError(f"{item.name} of its {cls.kind} release is not a number")
             values[item.name] = array.item() if is_number else array
@@ -70,13 +67,11 @@ class Release:
 
 
 @dataclass(frozen=True)
-class Counted(Release):
+class Counted(Release, kind="count"):
     """Noisy numbers of records, of all or of each class, with noise of a standard deviation.
 
     Of a regression they are those of both ends of the interval; a record counts in part for each.
     """
-
-    kind: ClassVar[str] = "count"
 
     counts: NDArray[np.float64]
     deviation: float
@@ -88,26 +83,22 @@ class Counted(Release):
 
 
 @dataclass(frozen=True)
-class Spread(Release):
+class Spread(Release, kind="spread"):
     """Standard deviation of a regression's targets, scaled to [-1, 1].
 
     It is that around the mean, or around 0 if the fit has no intercept.
     """
 
-    kind: ClassVar[str] = "spread"
-
     deviation: float
 
 
 @dataclass(frozen=True)
-class Mixed(Release):
+class Mixed(Release, kind="mix"):
     """How much of the latent directions of public rows the gradients use; 0 directions for none.
 
     `overlap`: how often records lie along the leading ones, over how often public rows do.
     `relevance`: their part of the first gradient. `part`: of the squared length of rows.
     """
-
-    kind: ClassVar[str] = "mix"
 
     overlap: float
     relevance: float
@@ -116,26 +107,20 @@ class Mixed(Release):
 
 
 @dataclass(frozen=True)
-class Scaled(Release):
+class Scaled(Release, kind="scales"):
     """Energies of the columns, over the energy beyond which a column is scaled."""
-
-    kind: ClassVar[str] = "scales"
-    dtypes: ClassVar[Mapping[str, str]] = {"energies": "<f4"}
 
     energies: NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Magnitudes(Release):
+class Magnitudes(Release, kind="magnitudes"):
     """How large the entries of the columns are.
 
     `sizes`, shape (D,): as powers of 2; 127 if noise hides a column. `bounds`, shape (D,): of the
     entries of columns without zeros; 0 for other columns. `squares`, shape (D,): mean squared
     entries, if rows keep their lengths; otherwise empty.
     """
-
-    kind: ClassVar[str] = "magnitudes"
-    dtypes: ClassVar[Mapping[str, str]] = {"sizes": "|i1"}
 
     sizes: NDArray[np.int8]
     bounds: NDArray[np.float64]
@@ -148,19 +133,15 @@ class Magnitudes(Release):
 
 
 @dataclass(frozen=True)
-class Centred(Release):
+class Centred(Release, kind="centres"):
     """What is taken from the entries of each column, shape (D,): means of those without zeros."""
-
-    kind: ClassVar[str] = "centres"
 
     centres: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Started(Release):
+class Started(Release, kind="start"):
     """How much of a public model the fit starts from: `part` of the slope and shift found."""
-
-    kind: ClassVar[str] = "start"
 
     slope: float
     shift: NDArray[np.float64]
@@ -168,16 +149,13 @@ class Started(Release):
 
 
 @dataclass(frozen=True)
-class Drawn(Release):
+class Drawn(Release, kind="vertices"):
     """Vertices, in the order in which they were drawn.
 
     Coordinate ``k (D + 1) + j``, without a constant column ``k D + j``, is that of output k and
     column j. A sign of +1 is the vertex ``+radius e_j``. `late_start`: t0 of the step sizes.
     `constant`: value of the constant column, 0 for none. `offset`, shape (K,): where margins start.
     """
-
-    kind: ClassVar[str] = "vertices"
-    dtypes: ClassVar[Mapping[str, str]] = {"vertex": "<i8", "sign": "|i1"}
 
     vertex: NDArray[np.int64]
     sign: NDArray[np.int8]
@@ -231,74 +209,56 @@ class Drawn(Release):
 
 
 @dataclass(frozen=True)
-class Kept(Release):
+class Kept(Release, kind="cut"):
     """The columns that a cut leaves, ascending, shape (k,): those of the largest weights."""
 
-    kind: ClassVar[str] = "cut"
-    dtypes: ClassVar[Mapping[str, str]] = {"columns": "<i8"}
-
     columns: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Entered(Release):
+class Entered(Release, kind="levels"):
     """The columns that enter a fit, ascending: bins that are not too fine for it."""
 
-    kind: ClassVar[str] = "levels"
-    dtypes: ClassVar[Mapping[str, str]] = {"columns": "<i8"}
-
     columns: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Paired(Release):
+class Paired(Release, kind="pairs"):
     """The columns after the choice of pairs, ascending, and their energies as in `Scaled`."""
-
-    kind: ClassVar[str] = "pairs"
-    dtypes: ClassVar[Mapping[str, str]] = {"columns": "<i8", "energies": "<f4"}
 
     columns: NDArray[np.int64]
     energies: NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class RowLength(Release):
+class RowLength(Release, kind="length"):
     """How long rows are in the columns of the next gradients, in root mean square; at most 1."""
-
-    kind: ClassVar[str] = "length"
 
     length: float
 
 
 @dataclass(frozen=True)
-class RowSize(Release):
+class RowSize(Release, kind="rows"):
     """The mean squared length of rows up to a public limit, as a part of it."""
-
-    kind: ClassVar[str] = "rows"
 
     part: float
 
 
 @dataclass(frozen=True)
-class Curvature(Release):
+class Curvature(Release, kind="curvature"):
     """A bound on the largest eigenvalue of the Gram matrix of the unit rows."""
-
-    kind: ClassVar[str] = "curvature"
 
     eigenvalue: float
 
 
 @dataclass(frozen=True)
-class Descended(Release):
+class Descended(Release, kind="gradients"):
     """Weights of unit rows, from noisy gradients.
 
     `columns`, shape (k,), ascending: empty for all of D. `weights`, shape (k, K). `constant`, shape
     (K,) or (0,): weights of the constant entry. `offset`, shape (K,): added to margins.
     `standard_error`: by the noise alone, times `spread`, shape (k,), if there is one.
     """
-
-    kind: ClassVar[str] = "gradients"
-    dtypes: ClassVar[Mapping[str, str]] = {"columns": "<i8"}
 
     columns: NDArray[np.int64]
     weights: NDArray[np.float64]
@@ -322,14 +282,12 @@ class Descended(Release):
 
 
 @dataclass(frozen=True)
-class Calibrated(Release):
+class Calibrated(Release, kind="calibration"):
     """Slopes and shifts, shape (K,), of margins.
 
     `prior_slope`: of the margins of the public prior.
     `label_slopes`, shape (L,): of many labels, the part of `slope` that each has.
     """
-
-    kind: ClassVar[str] = "calibration"
 
     slope: float
     shift: NDArray[np.float64]
