@@ -1,12 +1,11 @@
 """Phases that find units and centres of columns that no schema made."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dplasso.gradient_descent import magnitudes as by_magnitude
+from dplasso.matrix.scaling import Scaling
 from dplasso.phases.course import (
     Course,
     Descent,
@@ -45,118 +44,81 @@ def _share(descent: Descent, course: Course, budget: Budget) -> float | None:
     return by_magnitude.share_of(course.n_records, descent.n_columns, whole)
 
 
-# ``sums(rows, scaling, unit, released, deviation, n_records)`` and ``found(sums, released,
-# deviation, n_records)``: sums, and a release by them with noise of a deviation.
-_Sums = Callable[[Any, Any, float, Released, float, float], NDArray[np.int64]]
-_Found = Callable[[NDArray[np.float64], Released, float, float], Release]
-
-
-def _phase(
-    descent: Descent,
-    name: str,
-    per_column: int,
-    of_share: float,
-    is_due: Callable[[Released], bool],
-    sums: _Sums,
-    found: _Found,
-    words: str,
-) -> Phase:
-    """Return a phase of so many sums for each column, with a part of the share."""
-
-    def part(course: Course, released: Released, budget: Budget) -> float | None:
-        share = _share(descent, course, budget)
-        if share is None or not is_due(released):
-            return None
-        return budget.share_of_features(of_share * share)
-
-    def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
-        rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
-        deviation = deviation_of(fit.budget.moved_by_features(1.0), mu)
-        own = released, deviation, course.n_records
-        totals, unit = release_features(
-            fit, course, mu, lambda unit: sums(rows, scaling, unit, *own)
-        )
-        return found(totals / unit, *own)
-
-    draws = float(descent.n_columns * per_column)
-    return course_phase(descent, name, draws, part, make, words=words, numbers=sensitivity)
+def _scaled(
+    descent: Descent, fit: Fit, course: Course, released: Released, mu: float
+) -> tuple[Any, Scaling, float]:
+    """Return the records, how they are scaled, and the deviation of the noise in their sums."""
+    rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
+    return rows, scaling, deviation_of(fit.budget.moved_by_features(1.0), mu)
 
 
 def _magnitudes(descent: Descent) -> Phase:
     """Count the magnitudes of each column's entries, and again whenever columns were centred."""
 
-    def is_due(released: Released) -> bool:
-        if released.last(Magnitudes) is None:
-            return released.drawn_columns is None
-        centred = released.every(Centred)
-        before = centred[-2].centres if len(centred) > 1 else 0.0
-        has_moved = isinstance(released.entries[-1].release, Centred)
-        return has_moved and bool(np.any(centred[-1].centres != before))
+    def part(course: Course, released: Released, budget: Budget) -> float | None:
+        share, centred = _share(descent, course, budget), released.every(Centred)
+        is_due = released.drawn_columns is None
+        if released.last(Magnitudes) is not None:
+            before = centred[-2].centres if len(centred) > 1 else 0.0
+            has_moved = isinstance(released.entries[-1].release, Centred)
+            is_due = has_moved and bool(np.any(centred[-1].centres != before))
+        return None if share is None or not is_due else budget.share_of_features(share)
 
-    def found(
-        sums: NDArray[np.float64], released: Released, deviation: float, n_records: float
-    ) -> Release:
-        counts = sums.reshape(-1, by_magnitude.N_MAGNITUDES)
+    def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
+        rows, scaling, deviation = _scaled(descent, fit, course, released, mu)
+        totals, unit = release_features(
+            fit, course, mu, lambda unit: rows.magnitudes(scaling, unit)
+        )
+        counts = totals.reshape(-1, by_magnitude.N_MAGNITUDES) / unit
         clear = by_magnitude.clear_counts(counts, deviation)
-        sizes = by_magnitude.sizes_of(clear)
-        before, centred = released.last(Magnitudes), released.last(Centred)
+        sizes, before = by_magnitude.sizes_of(clear), released.last(Magnitudes)
         if before is not None:
             # Centred entries are mostly smaller, but a column that seems too large hides no other.
             sizes = np.where(sizes == by_magnitude.HIDDEN, before.sizes, sizes)
-        bounds = by_magnitude.bounds_of(clear, deviation, n_records)
+        bounds = by_magnitude.bounds_of(clear, deviation, course.n_records)
         squares = np.zeros(0)
-        if descent.keeps_lengths and (bounds.any() or centred is not None):
-            squares = by_magnitude.squares_of(clear, n_records)
+        if descent.keeps_lengths and (bounds.any() or released.last(Centred) is not None):
+            squares = by_magnitude.squares_of(clear, course.n_records)
         return Magnitudes(sizes, bounds, squares)
 
-    return _phase(
+    return course_phase(
         descent,
         "magnitudes",
-        by_magnitude.N_MAGNITUDES,
-        1.0,
-        is_due,
-        lambda rows, scaling, unit, *_: rows.magnitudes(scaling, unit),
-        found,
-        "up to three noisy counts of the magnitudes of every column's entries",
+        float(descent.n_columns * by_magnitude.N_MAGNITUDES),
+        part,
+        make,
+        words="up to three noisy counts of the magnitudes of every column's entries",
+        numbers=sensitivity,
     )
 
 
 def _centres(descent: Descent) -> Phase:
     """Release the means of columns without zeros, after their magnitudes."""
 
-    def is_due(released: Released) -> bool:
-        measured = released.entries[-1].release
-        return isinstance(measured, Magnitudes) and bool(measured.bounds.any())
+    def part(course: Course, released: Released, budget: Budget) -> float | None:
+        share, measured = _share(descent, course, budget), released.entries[-1].release
+        if share is None or not (isinstance(measured, Magnitudes) and measured.bounds.any()):
+            return None
+        return budget.share_of_features(by_magnitude.SUMS_PART * share)
 
-    def scales(
-        released: Released, deviation: float, n_records: float
-    ) -> tuple[NDArray[np.float64], float]:
-        measured = released.last(Magnitudes)
+    def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
+        rows, scaling, deviation = _scaled(descent, fit, course, released, mu)
+        measured, before = released.last(Magnitudes), released.last(Centred)
         assert measured is not None, "columns without zeros are found by magnitude"
-        return by_magnitude.scales_of_sums(measured.bounds, measured.sizes, deviation, n_records)
-
-    def sums(
-        rows: Any, scaling: Any, unit: float, released: Released, deviation: float, n_records: float
-    ) -> NDArray[np.int64]:
-        own: NDArray[np.int64] = rows.column_sums(
-            scaling, *scales(released, deviation, n_records), unit
+        noise = deviation, course.n_records
+        scales = by_magnitude.scales_of_sums(measured.bounds, measured.sizes, *noise)
+        totals, unit = release_features(
+            fit, course, mu, lambda unit: rows.column_sums(scaling, *scales, unit)
         )
-        return own
-
-    def found(
-        sums: NDArray[np.float64], released: Released, deviation: float, n_records: float
-    ) -> Release:
-        own, before = scales(released, deviation, n_records), released.last(Centred)
-        means = by_magnitude.centres_of(sums, *own, deviation, n_records)
+        means = by_magnitude.centres_of(totals / unit, *scales, *noise)
         return Centred(means if before is None else means + before.centres)
 
-    return _phase(
+    return course_phase(
         descent,
         "centres",
-        1,
-        by_magnitude.SUMS_PART,
-        is_due,
-        sums,
-        found,
-        "up to two noisy sums of the entries of every column without zeros",
+        float(descent.n_columns),
+        part,
+        make,
+        words="up to two noisy sums of the entries of every column without zeros",
+        numbers=sensitivity,
     )

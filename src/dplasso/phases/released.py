@@ -138,35 +138,23 @@ class Released:
             return NO_CENTRES
         return self._kept(centred.centres)
 
-    @property
-    def kept_limits(self) -> NDArray[np.float64]:
-        """To which the entries of these columns are clipped once they are centred."""
-        centres, measured = self.kept_centres, self.last(Magnitudes)
-        if measured is None or not centres.size:
-            return NO_CENTRES
-        bounds = self._kept(measured.bounds)
-        return np.where((centres != 0.0) & (bounds > 0.0), bounds, UNLIMITED)
-
-    @property
-    def row_norm(self) -> float | None:
-        """The bound on the norms of rows in these columns; None for rows of unit length."""
-        measured = self.last(Magnitudes)
-        if measured is None or not measured.squares.any():
-            return None
-        squares = measured.squares * SCALES[measured.exponents] ** 2
-        return ROW_NORM * math.sqrt(float(self._kept(squares).sum()))
-
     def scaling(self, constant: float, norm_bound: float | None, *, from_prior: bool) -> Scaling:
         """Return how rows are scaled to the length 1, or by a bound on their norms.
 
         With a prior, rows keep their length in all columns, and the prior its margins.
         """
-        own = self.kept_energies
-        norm_bound = norm_bound or self.row_norm
+        measured, centres, limits = self.last(Magnitudes), self.kept_centres, NO_CENTRES
+        if measured is not None and centres.size:
+            # Entries of centred columns are clipped.
+            bounds = self._kept(measured.bounds)
+            limits = np.where((centres != 0.0) & (bounds > 0.0), bounds, UNLIMITED)
+        if not norm_bound and measured is not None and measured.squares.any():
+            squares = measured.squares * SCALES[measured.exponents] ** 2
+            norm_bound = ROW_NORM * math.sqrt(float(self._kept(squares).sum()))
         if norm_bound is not None:
-            norm_bound *= shrinking(self.energies if from_prior else own)
+            norm_bound *= shrinking(self.energies if from_prior else self.kept_energies)
         around = scale_exponents_of(self.energies) if from_prior else NO_SCALE_EXPONENTS
-        how = self.kept_exponents, around, self.length, self.kept_centres, self.kept_limits
+        how = self.kept_exponents, around, self.length, centres, limits
         return Scaling(self.kept_columns, constant, norm_bound, *how)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
