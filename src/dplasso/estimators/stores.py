@@ -12,10 +12,10 @@ from sklearn.base import BaseEstimator
 
 from dplasso.data import store
 from dplasso.data.blocks import matrix_source
-from dplasso.data.people import hash_people
+from dplasso.data.people import hash_people, number_groups
 from dplasso.encoding.origin import columns_declared, refuse_lost_edges
 from dplasso.errors import DataError
-from dplasso.fit.records import local_records, person_numbers
+from dplasso.fit.records import local_records
 from dplasso.runtime.progress import late_progress
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def write_store(
     records = local_records(StoreWriter(), X, y)
     labels, people = _of_one_type(y, records.y), None
     if groups is not None:
-        person_numbers(groups, labels.size)  # Refuses what a fit refuses.
+        number_groups([("groups", groups, labels.size)])  # Refuses what a fit refuses.
         people, _ = hash_people(groups, lambda row: f"groups, row {row + 1:,}")
     origin = records.origin
     rows, declared = csr_array(records.X), columns_declared(origin)

@@ -91,7 +91,7 @@ class LocalRecords:
         """Return the number of each row's person, by `groups` or the store; None if unknown."""
         if groups is None and isinstance(self.X, Store):
             groups = self.X.people
-        return None if groups is None else person_numbers(groups, len(self.y))
+        return None if groups is None else number_groups([("groups", groups, len(self.y))])
 
     def only(self, within: NDArray[np.bool_]) -> "LocalRecords":
         """Leave out all other rows."""
@@ -247,11 +247,6 @@ def checked_weights(sample_weight: ArrayLike, n_rows: int, is_private: bool) -> 
         )
     parts: NDArray[np.float64] = np.minimum(weights, largest) / largest
     return parts
-
-
-def person_numbers(groups: Any, n_rows: int) -> NDArray[np.int64]:
-    """Return a number for each row, equal for the rows of one person; see `number_groups`."""
-    return number_groups([("groups", groups, n_rows)])
 
 
 def rows_within_limit(person: NDArray[np.int64], rows_per_person: int) -> NDArray[np.bool_]:

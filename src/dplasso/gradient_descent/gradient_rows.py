@@ -21,8 +21,8 @@ from dplasso.gradient_descent.row_sums import (
     count_along,
     row_entries,
     row_magnitudes,
+    row_moments,
     row_sizes,
-    sum_moments,
     tile_energies,
 )
 from dplasso.gradient_descent.steps import GradientPart
@@ -140,13 +140,20 @@ class GradientRows:
     def moments(
         self, loss: Any, scaling: Scaling, weights: NDArray[np.float64], units: Units
     ) -> NDArray[np.int64]:
-        """Return the sums of `dplasso.gradient_descent.row_sums` at the weights of all columns."""
+        """Return gradient and triangles, concatenated, in units; the constant entry is last."""
         if scaling.scale_exponents.size or scaling.length < 1.0:
             # Rows would be longer than 1, and a record's contribution than its bound.
             raise ValueError("moments are of rows and columns as long as they are")
-        data = self._unit_rows(scaling)
-        rows = data.rows, data.factor, data.constant
-        return sum_moments(*rows, loss, self.targets, weights, units, self.threads)
+        data, size = self._unit_rows(scaling), weights.size
+        pairs = size * (size + 1) // 2
+        bounds = loss.residual_bound, loss.curvature, loss.residual_bound**2
+        most = Units(*(unit * bound for unit, bound in zip(units, bounds, strict=True)))
+        rows = data.rows, data.factor, data.constant, loss, self.targets, weights, units, most
+
+        def add(first: int, last: int, totals: NDArray[np.int64]) -> None:
+            row_moments(*rows, first, last, *np.split(totals, [size, size + pairs]))
+
+        return self._summed(size + pairs * (2 if units.squares else 1), add)
 
     def named_sums(
         self, loss: Any, weights: NDArray[np.float64], offsets: NDArray[np.float64], units: Units

@@ -7,21 +7,19 @@ off-diagonal entries times the square root of 2, whose L2 norm is the Frobenius 
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dplasso.gradient_descent.energies import COLUMNS, LARGEST_LOAD, LOADS, ROW
 from dplasso.gradient_descent.magnitudes import LARGEST_MAGNITUDE, N_MAGNITUDES
 from dplasso.losses.loss import gradient, second_derivative
-from dplasso.losses.targets import Targets, weight_of
-from dplasso.matrix.compressed import Compressed, clip
+from dplasso.losses.targets import weight_of
+from dplasso.matrix.compressed import clip
 from dplasso.matrix.scaling import SCALES, SLACK
 from dplasso.matrix.tiles import column_of, row_of, tile_entries
 from dplasso.privacy.share import share
 from dplasso.runtime.compilation import kernel
-from dplasso.runtime.threads import Threads, even_parts
 
 _ROOT_2 = math.sqrt(2.0)
 
@@ -32,34 +30,6 @@ class Units(NamedTuple):
     gradient: float
     curvature: float
     squares: float
-
-
-def sum_moments(
-    rows: Compressed,
-    factor: NDArray[np.float64],
-    constant: float,
-    loss: Any,
-    targets: Targets,
-    weights: NDArray[np.float64],
-    units: Units,
-    threads: Threads,
-) -> NDArray[np.int64]:
-    """Return gradient and triangles, concatenated, in units; the constant entry is last."""
-    edges = even_parts(rows.indptr, threads.count)
-    pairs = weights.size * (weights.size + 1) // 2
-    size = weights.size + pairs * (2 if units.squares else 1)
-    bounds = loss.residual_bound, loss.curvature, loss.residual_bound**2
-    most = Units(*(unit * bound for unit, bound in zip(units, bounds, strict=True)))
-    arguments = rows, factor, constant, loss, targets, weights, units, most
-
-    def some(t: int) -> NDArray[np.int64]:
-        totals = np.zeros(size, dtype=np.int64)
-        parts = np.split(totals, [weights.size, weights.size + pairs])
-        row_moments(*arguments, edges[t], edges[t + 1], *parts)
-        return totals
-
-    total: NDArray[np.int64] = np.sum(threads.run(some), axis=0)
-    return total
 
 
 @kernel

@@ -7,6 +7,7 @@ with noise. Everything else that it uses is public or was released before.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -100,7 +101,7 @@ Make = Callable[[Fit, Released, float], Release | None]
 
 def at_once(make: Make) -> Callable[[Fit, Released, float, Snapshot], Steps]:
     """Return the `begin` of a phase that makes its release without steps."""
-    return lambda fit, released, mu, _: _AtOnce(lambda: make(fit, released, mu))
+    return lambda fit, released, mu, _: _AtOnce(partial(make, fit, released, mu))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dplasso.data.people import number_groups
 from dplasso.encoding.contract import Part
 from dplasso.encoding.encoder import PublicEncoder
 from dplasso.encoding.levels import Levels
@@ -22,7 +23,7 @@ from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import ReleasedEdges, Schema
 from dplasso.encoding.suggest import round_up
 from dplasso.errors import DataError, ParameterError, shown
-from dplasso.fit.records import person_numbers, rows_within_limit
+from dplasso.fit.records import rows_within_limit
 from dplasso.ledger import Ledger, charged, check_affordable, checked_ledger
 from dplasso.privacy.accounting import calibrate_mu, gaussian_epsilon
 from dplasso.privacy.budget import LARGEST_EPSILON, MOST_EARLIER, Budget
@@ -122,7 +123,8 @@ def private_quantiles(
         raise DataError(f"{X.shape[0]:,} rows are too many for one release")
     stream, sigma = random_stream(random_state), sensitivity / budget.mu
     if groups is not None:
-        X = X[rows_within_limit(person_numbers(groups, X.shape[0]), rows_per_person)]
+        person = number_groups([("groups", groups, X.shape[0])])
+        X = X[rows_within_limit(person, rows_per_person)]
     words = "Gaussian noise on the numbers of records in the cells of a public grid"
     by_person = groups is not None
     statement = make_statement(
