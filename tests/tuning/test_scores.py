@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from tests.tuning.models import Given, delta_of
 from tests.tuning.test_metrics import CASES, LETTERS, MODELS, population
 
@@ -95,6 +96,10 @@ def test_the_ledger_is_charged_once_and_before(tmp_path):
     strange = np.where(np.arange(2000) == 7, 9, Y)
     with pytest.raises(DataError, match="row 8"):
         private_score(Given(), X, strange, 0.1, ledger=ledger)
+    narrow, unsure = LogisticRegression().fit(X, Y), RidgeClassifier().fit(np.hstack([X, X]), Y)
+    for model, words in (narrow, "cannot take these rows"), (unsure, "has no predict_proba"):
+        with pytest.raises(DataError, match=words):
+            private_score(model, np.hstack([X, X]), Y, 0.1, ledger=ledger)
     assert len(Ledger(ledger).budget().entries) == 1
 
 
@@ -133,6 +138,7 @@ def test_a_model_that_is_not_fitted_says_so():
         DPLogisticRegression(1.0),
         DPLinearRegression(1.0, target_bounds=(0, 1)),
         PrivateSearch(DPLogisticRegression(1.0), {}),
+        LogisticRegression(),
     ):
         with pytest.raises(NotFittedError, match="is not fitted yet"):
             private_score(model, X, Y)

@@ -177,7 +177,7 @@ class ScoreOptions:
     epsilon : E
         Budget of one private score. Default: scores without noise.
     ledger : LEDGER
-        Charge the score to this ledger before anything is computed (see dplasso ledger).
+        Charge the score to this ledger before noise is drawn (see dplasso ledger).
     metric : METRIC
         The private score: for two classes auc (default), accuracy, f1, f1_macro, f1_weighted or
         log_loss; for more accuracy (default), auc, auc_weighted, f1, f1_weighted or

@@ -151,7 +151,8 @@ def local_records(
     options = {"multi_output": True} if takes_matrix and _is_matrix(y) else {}
     if not isinstance(X, Store):
         # scikit-learn sets attributes of the estimator; a refused fit must not change it.
-        noted = object.__new__(type(estimator))
+        kind = type(estimator) if isinstance(estimator, BaseEstimator) else BaseEstimator
+        noted = object.__new__(kind)
         vars(noted).update(vars(estimator))
         matrix, labels = validated(noted, X, y, reset=True, **options)
         labels = labels.toarray() if hasattr(labels, "toarray") else labels

@@ -95,6 +95,9 @@ class _Sequential:
         return self._predicted("predict_proba", X)
 
     def _predicted(self, method: str, X: Any) -> NDArray[Any]:
+        if not hasattr(self.model, method):
+            name = type(self.model).__name__
+            raise DataError(f"{name} has no {method}; pass another `metric`, such as 'accuracy'")
         with of_a_stranger(self.model), parallel_config(backend="sequential"):
             return self._of(method, X)
 

@@ -132,7 +132,7 @@ def private_score(
     random_state : None, int, Generator or RandomState, default=None
         Any value other than None is for experiments, and the statement says so.
     ledger : path or Ledger, default=None
-        The ledger to charge before anything is computed.
+        The ledger to charge before noise is drawn.
 
     Returns
     -------
@@ -201,8 +201,9 @@ def to_score(
         )
     whole, raw = model, X
     model, X = last_step(model, X)
-    if is_ours(own := chosen(model)):
-        check_is_fitted(own, "coef_")
+    own = chosen(model)
+    if is_ours(own) or type(own).__module__.startswith("sklearn."):
+        check_is_fitted(own)
     labels = getattr(model, "classes_", None)
     inputs = local_records(model, X, y, takes_matrix=labels is not None)
     predicting, inputs = isolate(whole, raw, inputs)
@@ -234,7 +235,7 @@ def paid_sums(
     random_state: Any,
     ledger: "str | PathLike[str] | Ledger | None",
 ) -> tuple[NDArray[np.float64], Scorer, PrivacyStatement]:
-    """Charge the ledger and compute sums; return the noisy sums, the scorer and the statement."""
+    """Compute sums and charge the ledger; return the noisy sums, the scorer and the statement."""
     epsilon = check_positive("epsilon", check_epsilon(epsilon))
     paid = checked_ledger(ledger, epsilon=epsilon, random_state=random_state)
     if not 0.5 <= confidence < 1.0:
@@ -256,8 +257,10 @@ def paid_sums(
     )
     warn_of(statement.cautions(), stacklevel=4)
     check_affordable(paid, budget, SCORE)
+    # A model that refuses a row does so before the charge.
+    exact = compute()
     with charged(paid, budget, notes={"kind": SCORE}):
-        sums = noisy_sums(compute(), moved, scorer.sigma, stream)
+        sums = noisy_sums(exact, moved, scorer.sigma, stream)
     return sums, scorer, statement
 
 
