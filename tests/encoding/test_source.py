@@ -139,6 +139,13 @@ def test_numbers_of_every_type(tmp_path, values):
     assert X.toarray().tolist() == [[0.25, 0], [0, 1], [0.75, 0]]
 
 
+def test_targets_may_be_decimals(tmp_path):
+    amounts = pa.array([Decimal("0.1"), Decimal("-2.35"), Decimal("1e9")], pa.decimal128(20, 4))
+    path = write(tmp_path / "t.parquet", pa.table({"a": [1, 2, 3], "y": amounts}))
+    _, y, _ = gather_table(path, Schema([Number("a", 4)], "y"))
+    assert y.tolist() == [0.1, -2.35, 1e9]
+
+
 @pytest.mark.parametrize(
     "categories", [[False, True], ["False", "True"], ["false", "true"], ["FALSE", "TRUE"]]
 )
@@ -150,12 +157,13 @@ def test_bools_are_the_same_categories_as_their_words(tmp_path, categories):
         assert gather_table(path, schema)[0].toarray()[:, :2].tolist() == [[0, 1], [1, 0], [0, 1]]
 
 
-def test_arrow_files_with_categories_of_polars(tmp_path):
-    """Their dictionaries hold views of strings."""
-    frame = pl.DataFrame({"a": ["u", "v", "u"], "y": ["n", "y", "y"]})
-    frame.with_columns(pl.all().cast(pl.Categorical)).write_ipc(tmp_path / "t.arrow")
-    X, y, _ = gather_table(tmp_path / "t.arrow", Schema([Categories("a", ["u", "v"])], "y"))
-    assert X.toarray()[:, :2].tolist() == [[1, 0], [0, 1], [1, 0]]
+@pytest.mark.parametrize("kind", [pl.Categorical, pl.String])
+def test_arrow_files_of_polars(tmp_path, kind):
+    """Their texts, and the dictionaries of their categories, are views of strings."""
+    frame = pl.DataFrame({"a": ["u", None, "u"], "y": ["n", "y", "y"]})
+    frame.with_columns(pl.all().cast(kind)).write_ipc(tmp_path / "t.arrow")
+    X, y, _ = gather_table(tmp_path / "t.arrow", Schema([Categories("a", ["u"])], "y"))
+    assert X.toarray().tolist() == [[1, 0, 0], [0, 0, 1], [1, 0, 0]]
     assert y.tolist() == ["n", "y", "y"]
     drafted = done("schema", "draft", tmp_path / "t.arrow", "--label-column", "y").stdout
     assert [part["column"] for part in json.loads(drafted)["parts"]] == ["a"]

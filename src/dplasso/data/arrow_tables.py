@@ -96,15 +96,20 @@ def _sliced(records: pa.RecordBatch, memory_bytes: int) -> Iterator[pa.RecordBat
             # Arrow's message quotes the value.
             fault = f"column {name!r} holds a value that its type, {column.type}, does not allow"
             raise pa.ArrowInvalid(fault) from None
-    # Arrow cannot look up the words of a dictionary of string views.
-    for place, kind in enumerate(records.schema.types):
-        if pa.types.is_dictionary(kind) and pa.types.is_string_view(kind.value_type):
-            words = records.column(place).cast(pa.dictionary(kind.index_type, pa.string()))
-            records = records.set_column(place, records.schema.names[place], words)
+    columns = list(map(without_views, records.columns))
+    records = pa.RecordBatch.from_arrays(columns, records.schema.names)
     per_row = 8 * records.nbytes / max(records.num_rows, 1) + _BYTES_PER_ENTRY
     step = int(min(max(memory_bytes / per_row, 1), _MOST_ROWS))
     for first in range(0, records.num_rows, step):
         yield records.slice(first, min(step, records.num_rows - first))
+
+
+def without_views(values: Any) -> Any:
+    """Return an array with plain texts, because Arrow computes little with views of texts."""
+    kind = values.type
+    if pa.types.is_dictionary(kind) and pa.types.is_string_view(kind.value_type):
+        return values.cast(pa.dictionary(kind.index_type, pa.string()))
+    return values.cast(pa.string()) if pa.types.is_string_view(kind) else values
 
 
 def labels(batch: Batch, column: str) -> NDArray[Any]:
@@ -117,8 +122,11 @@ def labels(batch: Batch, column: str) -> NDArray[Any]:
         at = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
         raise DataError(f"{batch.where(column, at)}: the value is missing")
     kind, types = values.type, pa.types
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+    if types.is_string(kind) or types.is_large_string(kind):
         return np.asarray(values.to_pylist(), dtype=np.str_)
+    if types.is_decimal(kind):
+        # Arrow's own conversion rounds by the number of digits of the column.
+        values = values.cast(pa.string()).cast(pa.float64())
     array: NDArray[Any] = values.to_numpy(zero_copy_only=False)
     if array.dtype.kind not in "biuf":
         raise DataError(

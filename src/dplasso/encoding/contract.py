@@ -138,8 +138,6 @@ class TableColumns:
         values = as_arrow(self.table[column], self.where(column, None))
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
-        if pa.types.is_string_view(values.type):
-            values = values.cast(pa.string())
         text = _is_text(values.type)
         if text:
             values = pc.utf8_trim_whitespace(values)
@@ -230,8 +228,10 @@ def as_arrow(values: Any, place: str) -> Any:
     """Return a column as a pyarrow array; lists and series are converted."""
     import pyarrow as pa
 
+    from dplasso.data.arrow_tables import without_views
+
     if isinstance(values, pa.Array | pa.ChunkedArray):
-        return values
+        return without_views(values)
     # A categorical column has its values once.
     dtype = getattr(values, "dtype", None)
     named = getattr(dtype, "categories", None)

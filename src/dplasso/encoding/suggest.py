@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dplasso.data.labels import as_number
 from dplasso.data.source_files import Progress
 from dplasso.data.table_batches import alike, check_columns, decimal_of_groups
-from dplasso.encoding.contract import USUAL_MISSING, Part
+from dplasso.encoding.contract import USUAL_MISSING, Part, as_arrow
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.levels import Levels
 from dplasso.encoding.parts import Categories, Date
@@ -135,6 +135,7 @@ def _drafted(name: str, values: Any, missing: Sequence[str]) -> tuple[list[Part]
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    values = as_arrow(values, f"column {name!r}")
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     kind = values.type
@@ -145,8 +146,6 @@ def _drafted(name: str, values: Any, missing: Sequence[str]) -> tuple[list[Part]
         return _of_dates(name, values, _FORMATS[0]), "", ""
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return _of_numbers(name, values.cast(pa.float64(), safe=False).to_numpy()), "", ""
-    if pa.types.is_string_view(kind):
-        values, kind = values.cast(pa.string()), pa.string()
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return [], "", ""
     values = pc.utf8_trim_whitespace(values)
