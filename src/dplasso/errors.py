@@ -228,8 +228,8 @@ def of_a_stranger(model: Any) -> Iterator[None]:
         if is_ours(model) or isinstance(error, MemoryError | DataError):
             raise
         raise DataError(
-            f"{type(model).__name__} cannot take these rows: it raises {type(error).__name__}. The "
-            "message may quote a record and is hidden; call the model alone to read it"
+            f"{type(model).__name__} cannot take these rows: it raises {type(error).__name__}, "
+            "whose message may quote a record and is hidden; check the columns and their types"
         ) from None
 
 

@@ -155,7 +155,9 @@ def test_json_of_a_conversion(train, tmp_path):
 
 def test_info_of_a_store(train, tmp_path):
     store = tmp_path / "train.store"
-    assert "declare it with --features" in said("convert", train, store)
+    told = said("convert", train, store)
+    assert "declare it with --features" in told
+    assert "--model model.npz --classes NEG,POS" in told
     content = bytearray((store / "rows.indices.npy").read_bytes())
     content[500] ^= 1
     (store / "rows.indices.npy").write_bytes(content)

@@ -290,3 +290,14 @@ def test_what_is_refused_before_the_charge_leaves_nothing(train, ledger, monkeyp
     original = replaced(monkeypatch, RESERVE, late)
     refused(run_command(*paid(train, ledger)), "cannot pay")
     assert names(ledger.parent) == ["team.ledger"]
+
+
+def test_a_charge_that_fails_leaves_nothing_to_resume(train, ledger, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("dplasso.ledger.database._write", full)
+    result = run_command(*paid(train, ledger))
+    refused(result, "team.ledger cannot be written: the disk is full")
+    assert "--resume" not in result.stderr
+    assert names(ledger.parent) == ["team.ledger"]

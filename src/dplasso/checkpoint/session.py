@@ -7,6 +7,7 @@ resumed fit finds its charge. When the fit has ended the entry keeps a digest of
 import os
 import re
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from dplasso.errors import BudgetError, CheckpointError, LedgerError, shown
+from dplasso.errors import CheckpointError, LedgerError, shown
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.files.archive import ArchiveKind, parse_array, read_archive
@@ -266,10 +267,11 @@ class KeptFit(Session):
         complete = reached.released.digest if reached.is_complete else None
         try:
             return reserve(ledger.path, ledger.dataset, charge, token=token, release=complete)
-        except BudgetError:
-            # Another fit has used up the budget meanwhile, so there is nothing to resume.
-            if self._stored is None:
-                Path(self._path).unlink()
+        except LedgerError:
+            with suppress(LedgerError):
+                # What was not charged is not resumed.
+                if self._stored is None and find(ledger.path, token) is None:
+                    self._path.unlink()
             raise
 
 

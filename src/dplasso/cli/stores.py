@@ -1,6 +1,7 @@
 """``dplasso convert`` and ``data info``: stores, for large data and fast starts."""
 
 import re
+import shlex
 import time
 import warnings
 from functools import partial
@@ -109,14 +110,16 @@ def convert(
             f"The number of columns ({report['n_features']:,}) is treated as public; if it "
             "came from the data alone, declare it with --features."
         )
-    train = f"train on it: dplasso fit {store} --epsilon 1 --model model.npz"
+    fit = shlex.join(["dplasso", "fit", store, "--epsilon", "1", "--model", "model.npz"])
+    train = f"train on it: {fit} --classes NEG,POS (for numbers: --target-bounds LOW,HIGH)"
 
     def show() -> None:
         facts = {"store": store, "data": output.data_text(report)}
         facts |= {"size": f"{report['bytes']:,} bytes", "seconds": f"{report['seconds']:.2f}"}
         output.facts(facts)
-        for sentence in filter(None, (train, public)):
-            output.text(sentence)
+        output.text(train, wrap=False)
+        if public is not None:
+            output.text(public)
 
     return output.Result(report | {"public": public}, show)
 
