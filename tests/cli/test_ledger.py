@@ -6,7 +6,7 @@ import re
 import pytest
 
 from cli.conftest import charged_to, done, found, new_ledger, refused, run_command, said
-from dplasso import load
+from dplasso import load, privacy_cost
 
 FAST = ("--method", "frank-wolfe", "--n-iter", "5")
 NUMBERS = itertools.count()
@@ -45,6 +45,18 @@ def test_a_planned_fit_has_no_larger_delta_than_the_budget(tmp_path):
     done("ledger", "spend", path, "--epsilon", "0.1")
     (entry,) = found("ledger", "show", path)["datasets"][0]["entries"]
     assert entry["delta"] == 1e-6
+
+
+@pytest.mark.parametrize("n_iter", [1, 2, 300])
+@pytest.mark.parametrize("counts", [{}, {"fit_intercept": False, "n_records": 100}])
+def test_a_fit_made_elsewhere_is_charged_what_it_may_have_cost(tmp_path, n_iter, counts):
+    path = new_ledger(tmp_path / "l", 50, 1e-5)
+    method = "frank-wolfe"
+    done("ledger", "spend", path, "--epsilon", 3, "--method", method, "--n-iter", n_iter)
+    cost = privacy_cost(3.0, method=method, n_iter=n_iter, **counts)
+    report = shown(path)
+    assert report["rho_spent"] >= cost.mu**2 / 2.0
+    assert report["draw_delta_spent"] >= cost.sampling_delta
 
 
 def test_json_has_the_documented_keys(train, ledger):

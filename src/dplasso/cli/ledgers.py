@@ -1,6 +1,6 @@
 """``dplasso ledger ...``: one budget for all fits on a data set."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,12 +38,14 @@ class Planned:
     n_iter: int | None = None
     rows_per_person: int | None = None
 
-    def cost(self, epsilon: float, neighbors: str, delta: float, rows_per_person: int) -> Budget:
-        """Return the cost of the fit; the last two are its defaults."""
+    def cost(
+        self, epsilon: float, neighbors: str, delta: float, rows_per_person: int, **more: Any
+    ) -> Budget:
+        """Return the cost of the fit; the last two numbers are its defaults, `more` parameters."""
         from dplasso.estimators.cost import estimator_of
         from dplasso.estimators.fitting import method_of
 
-        settings: dict[str, Any] = {} if self.n_iter is None else {"n_iter": self.n_iter}
+        settings = more if self.n_iter is None else {"n_iter": self.n_iter} | more
         settings |= {"epsilon": epsilon, "neighbors": neighbors}
         settings["delta"] = delta if self.delta is None else self.delta
         settings["rows_per_person"] = self.rows_per_person or rows_per_person
@@ -129,7 +131,13 @@ def spend(
     """
     ledger = ledgers.Ledger(ledger_file, dataset, purpose)
     # A fit that was made elsewhere had the default delta and covered a row, unless options differ.
-    charge = ledger.charge(fit.cost(epsilon, ledger.budget().neighbors, DELTA, 1))
+    defaults = epsilon, ledger.budget().neighbors, DELTA, 1
+    charge = ledger.charge(fit.cost(*defaults))
+    if fit.method == "frank-wolfe":
+        # Without a ledger and counts, the eps0 of few steps may be epsilon over their number.
+        other = ledger.charge(fit.cost(*defaults, fit_intercept=False, n_records=1))
+        rho, draws = max(charge.rho, other.rho), max(charge.draw_delta, other.draw_delta)
+        charge = replace(charge, rho=rho, draw_delta=draws)
     ledgers.finish(ledgers.reserve(ledger_file, dataset, charge))
     output.text(left_sentence(left_after(ledger_file, dataset)), wrap=False)
 
