@@ -144,7 +144,7 @@ def test_energies_are_released_where_there_are_many_times_as_many_records():
 
 def test_energies_in_a_file_are_over_the_threshold():
     X, _ = records(400)
-    found = relative_energies(released(X), UNIT, 3.0)
+    found = relative_energies(released(X) / UNIT, 3.0)
     z = X * np.array([factor(row, 0.1) for row in X.tolist()])[:, np.newaxis]
     np.testing.assert_allclose(found, (z * z).sum(axis=0) / 3.0, rtol=1e-5)
     assert found.dtype == np.float32
@@ -153,7 +153,7 @@ def test_energies_in_a_file_are_over_the_threshold():
 def test_rows_shrink_by_the_root_of_the_mean_square():
     X, _ = records(400)
     X[:, 0] = 9.0
-    energies_ = relative_energies(released(X, scaling=Scaling(NONE, 0.0, 3.0)), UNIT, 1.0)
+    energies_ = relative_energies(released(X, scaling=Scaling(NONE, 0.0, 3.0)) / UNIT, 1.0)
     scale_exponents = scale_exponents_of(energies_)
     assert scale_exponents[0] > scale_exponents[1] > 0
     z = X * np.array([factor(row, 0.0, 3.0) for row in X.tolist()])[:, np.newaxis]
@@ -173,7 +173,7 @@ def eigenvalue(X, constant, scale_exponents=None, loads=NO_LOADS):
     z = np.array([np.array(scaled(row, own)) * factor(row, constant, None, own) for row in X])
     z = np.hstack([z, np.full((len(X), 1), constant_entry(constant))])
     found = released(X, scaling=Scaling(NONE, constant, None, scale_exponents), loads=loads)
-    bound = largest_eigenvalue(found, UNIT, float(len(X)), constant_entry(constant), loads)
+    bound = largest_eigenvalue(found / UNIT, float(len(X)), constant_entry(constant), loads)
     return np.linalg.svd(z, compute_uv=False)[0] ** 2, bound
 
 
@@ -216,7 +216,7 @@ def test_loads_near_the_energies_make_the_bound_a_small_one():
     """Zipf columns: a row has few of the strong ones, and none is counted as if all were."""
     rng = np.random.default_rng(4)
     X = 1.0 * (rng.random((3000, 200)) < np.minimum(0.5, 2.0 / np.arange(1, 201)))
-    found = relative_energies(released(X), UNIT, 1.0)
+    found = relative_energies(released(X) / UNIT, 1.0)
     scale_exponents, loads = scale_exponents_of(found), loads_of(found)
     assert loads.min() >= 42
     assert loads.max() == 256

@@ -55,9 +55,9 @@ def pays(n_records: float, deviation: float) -> bool:
     return n_records > _RECORDS * threshold(n_records, deviation)
 
 
-def relative_energies(released: NDArray[np.int64], unit: float, least: float) -> NDArray[Any]:
+def relative_energies(released: NDArray[np.float64], least: float) -> NDArray[Any]:
     """Return energies over the threshold `least`, shape (D,), for the model file."""
-    energies = released[: released.size - N_SIZES] / (unit * COLUMNS * least)
+    energies = released[: released.size - N_SIZES] / (COLUMNS * least)
     return energies.astype(np.float32)
 
 
@@ -87,8 +87,7 @@ def loads_of(energies: NDArray[np.float32]) -> NDArray[np.int64]:
 
 
 def largest_eigenvalue(
-    released: NDArray[np.int64],
-    unit: float,
+    released: NDArray[np.float64],
     n_records: float,
     constant: float,
     loads: NDArray[np.int64] = NO_LOADS,
@@ -98,12 +97,12 @@ def largest_eigenvalue(
     The bound holds up to the noise. `constant`: the constant entry of every row.
     `loads`: the loads that rows were counted by.
     """
-    energies, sizes = released[:-N_SIZES], released[-N_SIZES:] / (unit * ROW)
+    energies, sizes = released[:-N_SIZES], released[-N_SIZES:] / ROW
     # Rows of a larger load add no more than 1 each.
     larger = np.cumsum(sizes[:0:-1])[::-1]
     own = loads if loads.size else np.array([LARGEST_LOAD])
     least = n_records * _SMALLEST_PART
-    energy = float((np.maximum(least, energies / (unit * COLUMNS)) / own).max())
+    energy = float((np.maximum(least, energies / COLUMNS) / own).max())
     bounds = LOADS * energy + np.maximum(0.0, larger)
     return min(n_records, float(bounds.min()) + constant * constant * n_records)
 
@@ -114,16 +113,16 @@ def total_energy(totals: NDArray[np.int64]) -> NDArray[np.int64]:
     return total
 
 
-def mean_square(released: NDArray[np.int64], unit: float, n_records: float) -> float:
+def mean_square(released: NDArray[np.float64], n_records: float) -> float:
     """Return the mean squared length of rows by the released `total_energy`; from 0 to 1."""
-    return min(1.0, max(0.0, float(released[0]) / (unit * COLUMNS * n_records)))
+    return min(1.0, max(0.0, float(released[0]) / (COLUMNS * n_records)))
 
 
-def reach_of(released: NDArray[np.int64], unit: float, n_records: float, deviation: float) -> float:
+def reach_of(released: NDArray[np.float64], n_records: float, deviation: float) -> float:
     """Return the root mean square length of rows by the released `total_energy`; at most 1.
 
     Two standard deviations of the noise are added, because a length that is too small lets noise
     into the margins, and one that is too large only costs signal.
     """
-    square = mean_square(released, unit, n_records) + 2.0 * deviation / (COLUMNS * n_records)
+    square = mean_square(released, n_records) + 2.0 * deviation / (COLUMNS * n_records)
     return max(_SHORTEST, math.sqrt(min(1.0, square)))

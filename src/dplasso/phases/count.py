@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dplasso.losses.squared import Squared
 from dplasso.losses.targets import PART_BITS, count_classes, sum_squares
-from dplasso.phases.phase import Fit, Phase, at_once, deviation_of, unit_of
+from dplasso.phases.phase import Fit, Phase, at_once, deviation_of
 from dplasso.phases.released import Released
 from dplasso.phases.releases import NO_COLUMNS, Counted, Entered, Release, Spread
 from dplasso.privacy.accounting import LARGEST_SCALE
@@ -116,9 +116,12 @@ def spread() -> Phase:
 
     def make(fit: Fit, released: Released, mu: float) -> Release:
         counted, moved = counted_of(released), fit.budget.moved_by(_SQUARE)
-        unit = unit_of(_SQUARE.residual_bound, moved, mu, counted.total)
-        total = np.array([sum(fit.records.of_targets(partial(sum_squares, unit)))])
-        square = 0.5 + float(fit.release(total, moved, mu, unit)[0]) / unit / counted.total
+        bound = _SQUARE.residual_bound
+
+        def squares(unit: float) -> NDArray[np.int64]:
+            return np.array([sum(fit.records.of_targets(partial(sum_squares, unit)))])
+
+        square = 0.5 + float(fit.noisy(squares, moved, mu, counted.total, bound)[0]) / counted.total
         if counted.counts.size > 1:
             mean = _SQUARE.starting_offset(counted.counts, 0.0)
             start = _SQUARE.starting_offset(counted.counts, counted.deviation)

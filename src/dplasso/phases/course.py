@@ -15,7 +15,7 @@ from dplasso.gradient_descent.schedule import CALIBRATION_STEPS, CONSTANT, Stage
 from dplasso.matrix.geometry import Geometry
 from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel
-from dplasso.phases.phase import Fit, Phase, at_once, unit_of
+from dplasso.phases.phase import Fit, Phase, at_once
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Calibrated, Descended, Release, Started
 from dplasso.privacy.budget import Budget, Draws
@@ -132,15 +132,6 @@ def noise_of_share(course: Course, budget: Budget, share: float) -> float:
     It decides what pays even if features need no noise: that of the gradients hides as much.
     """
     return budget.moved(1.0) / budget.mu_of(course.share * share)
-
-
-def release_features(
-    fit: Fit, course: Course, mu: float, sums: Callable[[float], NDArray[np.int64]]
-) -> tuple[NDArray[np.int64], float]:
-    """Release ``sums(unit)`` of features; return them and their unit, a record's L2 bound."""
-    moved = fit.budget.moved_by_features(1.0)
-    unit = unit_of(1.0, moved, mu, course.n_records)
-    return fit.release(sums(unit), moved, mu, unit), unit
 
 
 def length_share(course: Course, descent: Descent) -> float:

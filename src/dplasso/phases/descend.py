@@ -33,7 +33,6 @@ from dplasso.phases.course import (
     course_phase,
     length_share,
     noise_of_share,
-    release_features,
     sensitivity,
     start,
     starting_model,
@@ -288,12 +287,15 @@ def _energies(
     mu: float,
     statistic: Callable[[Any], Any] = lambda totals: totals,
     loads: NDArray[np.int64] = NO_LOADS,
-) -> tuple[NDArray[np.int64], float]:
-    """Release a statistic of the energies; return it and its unit, a record's L2 bound."""
+) -> NDArray[np.float64]:
+    """Release a statistic of the energies."""
     rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
     whole = scaling._replace(length=1.0)
-    return release_features(
-        fit, course, mu, lambda unit: statistic(rows.energies(whole, unit, loads))
+    return fit.noisy(
+        lambda unit: statistic(rows.energies(whole, unit, loads)),
+        fit.budget.moved_by_features(1.0),
+        mu,
+        course.n_records,
     )
 
 
@@ -322,9 +324,9 @@ def scales(descent: Descent) -> Phase:
         return budget.share_of_features(SCALES_SHARE)
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
-        totals, unit = _energies(descent, fit, course, released, mu)
+        totals = _energies(descent, fit, course, released, mu)
         least = threshold(course.n_records, noise_of_share(course, fit.budget, SCALES_SHARE))
-        return Scaled(relative_energies(totals, unit, least))
+        return Scaled(relative_energies(totals, least))
 
     return _phase(descent, part, make)
 
@@ -339,9 +341,9 @@ def row_length(descent: Descent, stage: int) -> Phase:
         return budget.share_of_features(length_share(course, descent) / len(course.runs))
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
-        totals, unit = _energies(descent, fit, course, released, mu, total_energy)
+        total = _energies(descent, fit, course, released, mu, total_energy)
         deviation = deviation_of(fit.budget.moved_by_features(1.0), mu)
-        return RowLength(reach_of(totals, unit, course.n_records, deviation))
+        return RowLength(reach_of(total, course.n_records, deviation))
 
     return _phase(descent, part, make)
 
@@ -356,8 +358,8 @@ def curvature(descent: Descent, stage: int) -> Phase:
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
         loads = loads_of(released.kept_energies)
-        totals, unit = _energies(descent, fit, course, released, mu, loads=loads)
-        largest = largest_eigenvalue(totals, unit, course.n_records, descent.constant, loads)
+        totals = _energies(descent, fit, course, released, mu, loads=loads)
+        largest = largest_eigenvalue(totals, course.n_records, descent.constant, loads)
         return Curvature(min(course.weight, largest / released.length**2))
 
     return _phase(descent, part, make)

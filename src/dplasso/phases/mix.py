@@ -7,13 +7,14 @@ count expected values. All constants were chosen on public data (docs/public-row
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
 from dplasso.matrix.geometry import ALONG, FEWEST_DIRECTIONS, LEADING, Geometry
 from dplasso.matrix.scaling import Mix, Scaling
 from dplasso.phases.course import Course, Descent, bounds, course_phase
-from dplasso.phases.phase import Fit, Phase, deviation_of, unit_of
+from dplasso.phases.phase import Fit, Phase, deviation_of
 from dplasso.phases.released import Released
 from dplasso.phases.releases import NO_COLUMNS, Mixed
 from dplasso.privacy.budget import Budget
@@ -98,15 +99,14 @@ def mix(descent: Descent) -> Phase:
         counting = _count_share(geometry, snr, fit.budget) / mix_share(descent, course, fit.budget)
         usual, moved = geometry.along * course.n_records, fit.budget.moved_by_features(1.0)
         own = mu * math.sqrt(counting)
-        unit = unit_of(1.0, moved, own, course.n_records)
-        count = fit.release(latent.count_along(ALONG, unit), moved, own, unit)
-        overlap, noise = float(count[0]) / unit / usual, deviation_of(moved, own) / usual
+        count = fit.noisy(partial(latent.count_along, ALONG), moved, own, course.n_records)
+        overlap, noise = float(count[0]) / usual, deviation_of(moved, own) / usual
         mu *= math.sqrt(1.0 - counting)
-        moved = fit.budget.moved_by(course.loss)
-        deviation, unit = deviation_of(moved, mu), unit_of(bound, moved, mu, course.n_records)
-        totals = latent.part(scaling, unit).sums(np.zeros(leading * n_outputs))
-        gradient = fit.release(totals, moved, mu, unit) / unit
-        squares = float(gradient @ gradient) - totals.size * deviation**2
+        moved, zeros = fit.budget.moved_by(course.loss), np.zeros(leading * n_outputs)
+        gradient = fit.noisy(
+            lambda unit: latent.part(scaling, unit).sums(zeros), moved, mu, course.n_records, bound
+        )
+        squares = float(gradient @ gradient) - gradient.size * deviation_of(moved, mu) ** 2
         measured = squares / (course.weight * bound) ** 2
         noise_measured = math.sqrt(2.0 * leading * n_outputs) / (snr * snr * _GRADIENT_SHARE)
         # The part of the usual relevance that is expected at this overlap.

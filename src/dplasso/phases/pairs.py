@@ -9,6 +9,7 @@ chosen on drawn tables (docs/tables.md).
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from scipy.special import chdtrc
 from dplasso.gradient_descent.margins import LinearModel
 from dplasso.gradient_descent.schedule import Stage
 from dplasso.phases.course import Course, Descent, bounds, course_phase
-from dplasso.phases.phase import Fit, Phase, deviation_of, unit_of
+from dplasso.phases.phase import Fit, Phase, deviation_of
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Descended, Paired
 
@@ -66,10 +67,10 @@ def pairs(descent: Descent, blocks: Blocks) -> Phase:
         loss = course.loss
         moved, places = fit.budget.moved_by(loss), np.searchsorted(columns, paired)
         deviation = deviation_of(moved, mu)
-        unit = unit_of(loss.residual_bound, moved, mu, course.n_records)
         rows = fit.records.gradients(loss, fit.threads, columns)
-        totals = rows.gradient_beside(model, places, unit)
-        gradient = fit.release(totals, moved, mu, unit).reshape(-1, loss.n_outputs) / unit
+        beside = partial(rows.gradient_beside, model, places)
+        gradient = fit.noisy(beside, moved, mu, course.n_records, loss.residual_bound)
+        gradient = gradient.reshape(-1, loss.n_outputs)
         sampled = course.weight * loss.residual_bound**2 / len(blocks)
         halved = _chosen(gradient, blocks, deviation, sampled)
         if halved:

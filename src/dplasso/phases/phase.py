@@ -66,15 +66,22 @@ class Fit:
             noise = Gaussian(deviation * unit, word_buffers(self.stream, 1)[0])
         return release(total, moved * unit, noise)
 
+    def noisy(
+        self,
+        sums: Callable[[float], NDArray[np.int64]],
+        moved: float,
+        mu: float,
+        n_records: float,
+        bound: float = 1.0,
+    ) -> NDArray[np.float64]:
+        """Release ``sums(unit)``, in units of sums to which a record adds at most `bound`."""
+        unit = gradient_unit(bound, deviation_of(moved, mu), share_bits(n_records))
+        return self.release(sums(unit), moved, mu, unit) / unit
+
 
 def deviation_of(moved: float, mu: float) -> float:
     """Return the standard deviation of the noise in a sum that moves by `moved`; 0 for none."""
     return moved / mu if moved else 0.0
-
-
-def unit_of(bound: float, moved: float, mu: float, n_records: float) -> float:
-    """Return the units per unit of a sum to which a record adds at most `bound`."""
-    return gradient_unit(bound, deviation_of(moved, mu), share_bits(n_records))
 
 
 @dataclass(frozen=True)

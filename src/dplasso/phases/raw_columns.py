@@ -1,17 +1,15 @@
 """Phases that find units and centres of columns that no schema made."""
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from dplasso.gradient_descent import magnitudes as by_magnitude
-from dplasso.matrix.scaling import Scaling
 from dplasso.phases.course import (
     Course,
     Descent,
     course_phase,
     noise_of_share,
-    release_features,
     sensitivity,
 )
 from dplasso.phases.phase import Fit, Phase, deviation_of
@@ -44,14 +42,6 @@ def _share(descent: Descent, course: Course, budget: Budget) -> float | None:
     return by_magnitude.share_of(course.n_records, descent.n_columns, whole)
 
 
-def _scaled(
-    descent: Descent, fit: Fit, course: Course, released: Released, mu: float
-) -> tuple[Any, Scaling, float]:
-    """Return the records, how they are scaled, and the deviation of the noise in their sums."""
-    rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
-    return rows, scaling, deviation_of(fit.budget.moved_by_features(1.0), mu)
-
-
 def _magnitudes(descent: Descent) -> Phase:
     """Count the magnitudes of each column's entries, and again whenever columns were centred."""
 
@@ -65,11 +55,11 @@ def _magnitudes(descent: Descent) -> Phase:
         return None if share is None or not is_due else budget.share_of_features(share)
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
-        rows, scaling, deviation = _scaled(descent, fit, course, released, mu)
-        totals, unit = release_features(
-            fit, course, mu, lambda unit: rows.magnitudes(scaling, unit)
-        )
-        counts = totals.reshape(-1, by_magnitude.N_MAGNITUDES) / unit
+        rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
+        moved = fit.budget.moved_by_features(1.0)
+        deviation = deviation_of(moved, mu)
+        counts = fit.noisy(partial(rows.magnitudes, scaling), moved, mu, course.n_records)
+        counts = counts.reshape(-1, by_magnitude.N_MAGNITUDES)
         clear = by_magnitude.clear_counts(counts, deviation)
         sizes, before = by_magnitude.sizes_of(clear), released.last(Magnitudes)
         if before is not None:
@@ -102,15 +92,15 @@ def _centres(descent: Descent) -> Phase:
         return budget.share_of_features(by_magnitude.SUMS_PART * share)
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
-        rows, scaling, deviation = _scaled(descent, fit, course, released, mu)
+        rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
+        moved = fit.budget.moved_by_features(1.0)
         measured, before = released.last(Magnitudes), released.last(Centred)
         assert measured is not None, "columns without zeros are found by magnitude"
-        noise = deviation, course.n_records
+        noise = deviation_of(moved, mu), course.n_records
         scales = by_magnitude.scales_of_sums(measured.bounds, measured.sizes, *noise)
-        totals, unit = release_features(
-            fit, course, mu, lambda unit: rows.column_sums(scaling, *scales, unit)
-        )
-        means = by_magnitude.centres_of(totals / unit, *scales, *noise)
+        sums = partial(rows.column_sums, scaling, *scales)
+        totals = fit.noisy(sums, moved, mu, course.n_records)
+        means = by_magnitude.centres_of(totals, *scales, *noise)
         return Centred(means if before is None else means + before.centres)
 
     return course_phase(

@@ -20,10 +20,11 @@ from dplasso.phases.course import (
     Columns,
     Descent,
     bounds,
+    sensitivity,
     started,
     starting_model,
 )
-from dplasso.phases.phase import NOTHING, Fit, Phase, Snapshot, Steps, at_once, unit_of
+from dplasso.phases.phase import NOTHING, Fit, Phase, Snapshot, Steps, at_once
 from dplasso.phases.released import Released
 from dplasso.phases.releases import NO_COLUMNS, Drawn, Release, RowSize
 from dplasso.privacy.budget import Budget, Draws
@@ -77,14 +78,16 @@ def row_size(limit: Callable[[Released, Budget], float]) -> Phase:
         if math.isinf(longest):
             return None
         n_records = counted_of(released).total
-        moved = fit.budget.moved_by_features(1.0)
-        unit = unit_of(1.0, moved, mu, n_records)
         rows = fit.layouts["gradients"]
         # Rows exactly as long as the limit release one half.
         counted = Scaling(NO_COLUMNS, 0.0, math.sqrt(2.0) * longest)
-        total = total_energy(rows.energies(counted, unit))
-        total = fit.release(total, moved, mu, unit)
-        return RowSize(mean_square(total, unit, n_records))
+        total = fit.noisy(
+            lambda unit: total_energy(rows.energies(counted, unit)),
+            fit.budget.moved_by_features(1.0),
+            mu,
+            n_records,
+        )
+        return RowSize(mean_square(total, n_records))
 
     return Phase(
         "rows",
@@ -92,7 +95,7 @@ def row_size(limit: Callable[[Released, Budget], float]) -> Phase:
         share,
         at_once(make),
         "a noisy sum of the squared lengths of rows, each up to a limit",
-        lambda budget: {"sensitivity": budget.moved_by_features(1.0)},
+        sensitivity,
     )
 
 
