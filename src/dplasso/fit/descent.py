@@ -81,10 +81,6 @@ class GradientDescent(Method):
             )
         return method
 
-    def loss(self, task: Task) -> Any:
-        """Return the loss, whose bound clips no residual at zero weights."""
-        return task.gradient_loss(task.gradient_bound)
-
     def starting(self, task: Task, records: Any) -> Self:
         """Return the method with its prior; ParameterError where no intervals can follow."""
         if self.infers and task.n_outputs > 1:
@@ -112,7 +108,7 @@ class GradientDescent(Method):
         """Count, scale, descend and calibrate; a short list by successive cuts."""
         # A statement before the fit is that of the widest spread.
         task = task.spread(1.0, math.inf)
-        loss, most = self.loss(task), self.max_weights
+        loss, most = task.gradient_loss(task.gradient_bound), self.max_weights
         stages = plan_stages(most, n_features, task.kappa)
         first, vertex_loss = self._counting(task, weighted)
         counting = self.counting(task, first)
@@ -134,7 +130,8 @@ class GradientDescent(Method):
             if blocks:
                 signal = counted.total * budget.mu_of(share) / budget.moved(1.0)
                 own = stages_with(blocks, own[0], signal, task.n_outputs)
-            weighted, constant = (self.loss(own_task), counted.total), np.zeros(0)
+            own_loss = own_task.gradient_loss(own_task.gradient_bound)
+            weighted, constant = (own_loss, counted.total), np.zeros(0)
             if self.targets.is_balanced:
                 weighted = self._balanced(task, counted)
             elif vertex_loss is not None:
@@ -175,7 +172,7 @@ class GradientDescent(Method):
             most_of_each,
             calibrates=calibrates,
             mixes=mixes,
-            measures=self.measures_columns and not whole,
+            measures=self.measures_columns,
             blocks=blocks,
         )
         if chooses and (self.levels or blocks):
@@ -225,7 +222,8 @@ class GradientDescent(Method):
         weight = min(counted.total, float(weights @ counts))
         # For more records, shares of sums have fewer bits.
         same = share_bits(counted.total) == share_bits(weight)
-        loss = self.loss(replace(self.targets, weight=weights.tolist()).of_classes(task.classes))
+        task = replace(self.targets, weight=weights.tolist()).of_classes(task.classes)
+        loss = task.gradient_loss(task.gradient_bound)
         return loss, weight if same else counted.total
 
 

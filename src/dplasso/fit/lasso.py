@@ -24,7 +24,7 @@ from dplasso.gradient_descent.schedule import (
     with_directions,
 )
 from dplasso.phases.count import count, counted_of
-from dplasso.phases.course import Columns, Course, Descent
+from dplasso.phases.course import NO_DRAWS, Columns, Course, Descent
 from dplasso.phases.descend import gradient_phases
 from dplasso.phases.phase import Fit, Plan
 from dplasso.phases.released import Released
@@ -257,7 +257,7 @@ class Lasso(Method):
         if self.fit_intercept and not self.from_prior:
             offset = loss.starting_offset(counted.counts, counted.deviation)
             loss = task.vertex_loss(task.bound, offset)
-        drawn, start, size = None, plan.start_share, shape.n_features
+        drawn, start, size = NO_DRAWS, plan.start_share, shape.n_features
         if plan.n_vertices:
             # A vertex weighs radius * 2 / (t0 + ...) each.
             weight = task.column_step / math.sqrt(plan.n_vertices)

@@ -77,7 +77,7 @@ class Task:
 
     @property
     def gradient_bound(self) -> float:
-        """Bound on the length of a record's residuals in a dense run."""
+        """Bound on a record's residuals in a dense run, which clips none at zero weights."""
         return self.norm_bound(self.bound)
 
     def norm_bound(self, residual_bound: float) -> float:

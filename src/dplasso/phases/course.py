@@ -28,11 +28,14 @@ class Columns(NamedTuple):
     `start`: share of the slope of a public model.
     """
 
-    loss: Any
-    n_vertices: int
-    radius: float
-    share: float
-    start: float
+    loss: Any = None
+    n_vertices: int = 0
+    radius: float = 0.0
+    share: float = 0.0
+    start: float = 0.0
+
+
+NO_DRAWS = Columns()
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Course:
     `weight`: bound on the sum of the records' weights. `share`: of the budget for all of them;
     `calibration`, `start` and `pairs` are parts of it. `stages`: None for a run that is left out.
     `learnt`: see `part_taken`. `constant`, shape (K,): the margins that the first run starts from.
-    `drawn`: columns that are drawn before the gradients; None for none.
+    `drawn`: columns that are drawn before the gradients.
     """
 
     loss: Any
@@ -55,7 +58,7 @@ class Course:
     pairs: float = 0.0
     learnt: float = 0.0
     constant: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    drawn: Columns | None = None
+    drawn: Columns = NO_DRAWS
 
     @property
     def runs(self) -> list[Stage]:

@@ -357,7 +357,7 @@ def curvature(descent: Descent, stage: int) -> Phase:
         return budget.share_of_features(CURVATURE_SHARE / len(course.runs))
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
-        loads = loads_of(released.kept_energies)
+        loads = loads_of(released.kept(released.energies))
         totals = _energies(descent, fit, course, released, mu, loads=loads)
         largest = largest_eigenvalue(totals, course.n_records, descent.constant, loads)
         return Curvature(min(course.weight, largest / released.length**2))

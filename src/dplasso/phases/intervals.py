@@ -224,17 +224,6 @@ def _moments(
     )
 
 
-def fitted_weights(
-    descent: Descent, fit: Fit, course: Course, released: Released
-) -> tuple[NDArray[np.float64], float]:
-    """Return the weights of the fit and its intercept in the units of the columns."""
-    scaling, entry_scale = _scaling(descent)
-    weights = _fitted(descent, fit, course, released)
-    if not descent.fit_intercept:
-        return entry_scale * weights, 0.0
-    return entry_scale * weights[:-1], constant_entry(scaling.constant) * float(weights[-1])
-
-
 def _fitted(descent: Descent, fit: Fit, course: Course, released: Released) -> NDArray[np.float64]:
     """Return the weights of the fit for rows as the sums take them.
 
@@ -295,7 +284,11 @@ def named_columns(
     def make(fit: Fit, released: Released, mu: float) -> NamedSums:
         course = descent.course(released, fit.budget)
         assert predictions is not None, "public rows come before records"
-        coefficients, intercept = fitted_weights(descent, fit, course, released)
+        scaling, entry_scale = _scaling(descent)
+        # In the units of the columns.
+        fitted = _fitted(descent, fit, course, released)
+        coefficients = entry_scale * fitted[: descent.n_columns]
+        intercept = constant_entry(scaling.constant) * float(fitted[descent.n_columns :].sum())
         rows = descent.rows(fit, course, released)
         bounds = loss.residual_bound, 1.0, loss.residual_bound**2
         # Over the bounds of z and x. No label enters the second sum.

@@ -89,10 +89,10 @@ class Released:
         cut = self.last(Kept)
         return NO_COLUMNS if cut is None else cut.columns
 
-    def _kept(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the values of these columns, from those of all."""
+    def kept(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the values of these columns, from those of all; none from none."""
         kept = self.kept_columns
-        return values[kept] if kept.size else values
+        return values[kept] if kept.size and values.size else values
 
     @property
     def mix(self) -> Mix | None:
@@ -115,19 +115,13 @@ class Released:
         return _NO_ENERGIES if scaled is None else scaled.energies
 
     @property
-    def kept_energies(self) -> NDArray[np.float32]:
-        """Energies of the columns that the last cut left; none where columns are not scaled."""
-        energies = self.energies
-        return self._kept(energies) if energies.size else energies
-
-    @property
     def kept_exponents(self) -> NDArray[np.int8]:
         """How often the entries of these columns are halved; none where columns are not scaled."""
         measured = self.last(Magnitudes)
-        own = scale_exponents_of(self.kept_energies)
+        own = scale_exponents_of(self.kept(self.energies))
         if measured is None or not measured.exponents.any():
             return own
-        units: NDArray[np.int8] = self._kept(measured.exponents)
+        units: NDArray[np.int8] = self.kept(measured.exponents)
         return np.minimum(units + own if own.size else units, MOST_SCALE_EXPONENT).astype(np.int8)
 
     @property
@@ -136,7 +130,7 @@ class Released:
         centred = self.last(Centred)
         if centred is None or not centred.centres.any():
             return NO_CENTRES
-        return self._kept(centred.centres)
+        return self.kept(centred.centres)
 
     def scaling(self, constant: float, norm_bound: float | None, *, from_prior: bool) -> Scaling:
         """Return how rows are scaled to the length 1, or by a bound on their norms.
@@ -146,13 +140,13 @@ class Released:
         measured, centres, limits = self.last(Magnitudes), self.kept_centres, NO_CENTRES
         if measured is not None and centres.size:
             # Entries of centred columns are clipped.
-            bounds = self._kept(measured.bounds)
+            bounds = self.kept(measured.bounds)
             limits = np.where((centres != 0.0) & (bounds > 0.0), bounds, UNLIMITED)
         if not norm_bound and measured is not None and measured.squares.any():
             squares = measured.squares * SCALES[measured.exponents] ** 2
-            norm_bound = ROW_NORM * math.sqrt(float(self._kept(squares).sum()))
+            norm_bound = ROW_NORM * math.sqrt(float(self.kept(squares).sum()))
         if norm_bound is not None:
-            norm_bound *= shrinking(self.energies if from_prior else self.kept_energies)
+            norm_bound *= shrinking(self.energies if from_prior else self.kept(self.energies))
         around = scale_exponents_of(self.energies) if from_prior else NO_SCALE_EXPONENTS
         how = self.kept_exponents, around, self.length, centres, limits
         return Scaling(self.kept_columns, constant, norm_bound, *how)

@@ -17,7 +17,6 @@ from dplasso.matrix.scaling import Scaling
 from dplasso.phases.count import counted_of
 from dplasso.phases.course import (
     START_WORDS,
-    Columns,
     Descent,
     bounds,
     sensitivity,
@@ -48,15 +47,6 @@ class Selection:
     feature_bound: float
     most_vertices: int
     loss: Any
-
-    def share(self, of: Callable[[Columns], float]) -> Callable[[Budget, Released], float]:
-        """Return the share of a phase; 0 where no columns are drawn."""
-
-        def share(budget: Budget, released: Released) -> float:
-            drawn = self.descent.course(released, budget).drawn
-            return 0.0 if drawn is None else of(drawn)
-
-        return share
 
     def laid_out(self, fit: Fit) -> Any:
         """Return the records laid out for draws; a layout for gradients is dropped."""
@@ -105,7 +95,7 @@ def start_of_vertices(selection: Selection) -> Phase:
 
     def make(fit: Fit, released: Released, mu: float) -> Release | None:
         course = descent.course(released, fit.budget)
-        if course.drawn is None:
+        if not course.drawn.n_vertices:
             return None
         scaling, layout = Scaling(NO_COLUMNS, descent.constant, None), selection.laid_out(fit)
         # The slope and the constants need no columns.
@@ -115,7 +105,7 @@ def start_of_vertices(selection: Selection) -> Phase:
     return Phase(
         "start",
         Draws(gaussian=CALIBRATION_STEPS * (selection.loss.n_outputs + 1.0)),
-        selection.share(lambda columns: columns.start),
+        lambda budget, released: descent.course(released, budget).drawn.start,
         at_once(make),
         START_WORDS,
         bounds(descent.loss),
@@ -128,7 +118,7 @@ def select(selection: Selection) -> Phase:
     def begin(fit: Fit, released: Released, mu: float, snapshot: Snapshot) -> Steps:
         course = selection.descent.course(released, fit.budget)
         columns, prior = course.drawn, starting_model(fit, released)
-        if columns is None:
+        if not columns.n_vertices:
             return NOTHING
         steps = RoundSteps(
             loss=columns.loss,
@@ -150,7 +140,7 @@ def select(selection: Selection) -> Phase:
     return Phase(
         "vertices",
         Draws(vertices=selection.most_vertices),
-        selection.share(lambda columns: columns.share),
+        lambda budget, released: selection.descent.course(released, budget).drawn.share,
         begin,
         "at most {n_steps} columns drawn by the exponential mechanism",
         vertex_numbers(selection.feature_bound, selection.loss.residual_bound),
