@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.loss import gradient, tangent_offset
-from dplasso.losses.multinomial import ClippedMultinomial, Multinomial
+from dplasso.losses.multinomial import ClippedMultinomial
 from dplasso.losses.squared import Squared
 from dplasso.losses.targets import (
     PART_BITS,
@@ -78,7 +78,7 @@ def test_a_record_that_is_left_out_has_no_weight_and_is_not_counted(own):
     [
         (Logistic(), [0, 1, 1], [[1, 2], [0.5, 0.75]]),
         (Squared(), [-1, 0.5, 1], [[1.25, 1.75], [0.5625, 0.6875]]),
-        (Multinomial(3, 0.8), [0, 2, 2], [[1, 0, 2], [0.5, 0, 0.75]]),
+        (ClippedMultinomial(0.8, np.zeros(3)), [0, 2, 2], [[1, 0, 2], [0.5, 0, 0.75]]),
         (ClippedMultinomial(0.5, np.zeros(3)), [1, 0, 2], [[1, 1, 1], [0.25, 0.5, 0.5]]),
     ],
 )

@@ -20,7 +20,7 @@ from dplasso.gradient_descent.schedule import (
     plan_stages,
     with_directions,
 )
-from dplasso.losses.loss import DEVIATIONS, balanced_weights
+from dplasso.losses.loss import DEVIATIONS, class_shares
 from dplasso.phases.count import count, counted_of, levels
 from dplasso.phases.course import Course, Descent, beyond
 from dplasso.phases.descend import gradient_phases
@@ -218,7 +218,8 @@ class GradientDescent(Method):
         """Return the loss of classes that weigh the same by their counts, and what all weigh."""
         # No count is then mostly noise.
         counts = counted.counts + DEVIATIONS * counted.deviation
-        weights = balanced_weights(counts)
+        shares = class_shares(counts, 0.0)
+        weights = shares.min() / shares
         weight = min(counted.total, float(weights @ counts))
         # For more records, shares of sums have fewer bits.
         same = share_bits(counted.total) == share_bits(weight)

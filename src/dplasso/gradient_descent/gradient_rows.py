@@ -27,7 +27,7 @@ from dplasso.gradient_descent.row_sums import (
 )
 from dplasso.gradient_descent.steps import GradientPart
 from dplasso.losses.loss import without_offset
-from dplasso.losses.targets import Targets
+from dplasso.losses.targets import Targets, weights_within
 from dplasso.matrix.centring import centred_rows
 from dplasso.matrix.compressed import Compressed, Make
 from dplasso.matrix.geometry import Geometry, mixed_rows
@@ -228,9 +228,9 @@ class GradientRows:
 
     def _weights(self, data: UnitRows, scaling: Scaling) -> NDArray[np.float64]:
         """Return weights that limit each contribution to that of a unit row, shape (N,)."""
-        own, weights = scaling.scale_exponents, self.targets.weights
-        parts = parts_within(data.rows, own, data.factor, scaling.constant, self.threads)
-        return parts * np.clip(np.nan_to_num(weights), 0.0, 1.0) if weights.size else parts
+        own = data.factor, scaling.constant, self.threads
+        parts = parts_within(data.rows, scaling.scale_exponents, *own)
+        return parts * weights_within(self.targets.weights, self.n_records)
 
     def margins(self, model: LinearModel, start: StartingModel | None = None) -> Margins:
         """Compute the margins of a model, after those of `start` if there is one."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.losses.loss import residual_vector
-from dplasso.losses.targets import Targets, weight_of
+from dplasso.losses.targets import Targets, weight_of, weights_within
 from dplasso.matrix.compressed import clip, clip_all
 from dplasso.matrix.scaling import Scaling
 from dplasso.privacy.share import share
@@ -85,7 +85,7 @@ def _alike(
         for s in range(n_parts - 1, -1, -1):
             cell = cell * side + places_of(parts[rows, s, 0], bits) + side // 2
         cells[rows] = 2 * cell + (targets.labels[rows] != 0.0)
-        each[rows] = _within(targets.weights[rows], cell.size)
+        each[rows] = weights_within(targets.weights[rows], cell.size)
 
     _some(n_records, threads, fill)
     alone = (each > 0.0) & (each < 1.0)
@@ -123,14 +123,7 @@ def point_scales(
         squares += own * own
     length = np.sqrt(squares)
     scales: NDArray[np.float64] = SLACK / length * np.minimum(1.0, longest / length)
-    return scales * _within(weights, len(parts))
-
-
-def _within(weights: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    """Return the weights of `count` records within [0, 1], as `weight_of` does."""
-    if not weights.size:
-        return np.ones(count)
-    return np.where(weights > 0.0, np.minimum(weights, 1.0), 0.0)
+    return scales * weights_within(weights, len(parts))
 
 
 def _some(n_rows: int, threads: Threads, work: Callable[[slice], None]) -> None:

@@ -11,7 +11,7 @@ A loss is a NamedTuple of public numbers. It has these attributes:
 `two_targets`      whether all targets are 0 or 1; losses of one margin only
 `bends_alike`      whether the second derivative is the same for both targets
 `curvature`        upper bound on the second derivative, which limits stable steps
-`class_parts`      part of each record that belongs to each class but the first
+`class_parts`      part of each record that belongs to each class but the first; of counts
 `link`             maps margins to class probabilities, or to mean targets
 `link_terms`       C of the link, and whether it bounds the norm of all residuals together
 `starting_offset`  offset that minimises the loss without columns; LASSO only
@@ -126,9 +126,3 @@ def class_shares(counts: NDArray[np.float64], deviation: float) -> NDArray[np.fl
     level = mean + np.copysign(np.maximum(0.0, beyond), counts - mean)
     shares = np.maximum(level / max(1.0, level.sum()), _LEAST_SHARE / counts.size)
     return np.asarray(shares / shares.sum())
-
-
-def balanced_weights(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a weight for each class, in (0, 1], that gives all classes the same total weight."""
-    shares = class_shares(counts, 0.0)
-    return np.asarray(shares.min() / shares)

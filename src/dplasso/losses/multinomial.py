@@ -55,9 +55,6 @@ class Multinomial(NamedTuple):
     def link_terms(self) -> tuple[float, bool]:
         return self.residual_bound, True
 
-    def class_parts(self, labels: NDArray[np.float64]) -> list[NDArray[np.bool_]]:
-        return [labels == k for k in range(1, self.n_classes)]
-
     def link(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of all classes, shape (N, K): the inverse of the residuals.
 

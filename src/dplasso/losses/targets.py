@@ -71,10 +71,8 @@ def count_classes(loss: Any, targets: Targets) -> list[int]:
     A record counts for its weight; in a regression for both ends, so that its target is their mean.
     Returns the counts in units of ``2^-PART_BITS`` records.
     """
-    labels, weights = targets.labels, targets.weights
-    # Clip as the kernels do, so that no product overflows.
-    each = np.clip(weights, 0.0, 1.0) if weights.size else np.ones(labels.size)
-    whole = 2.0**PART_BITS
+    labels, whole = targets.labels, 2.0**PART_BITS
+    each = weights_within(targets.weights, labels.size)
     total, *others = (
         shares(part * each * whole, whole).sum().item()
         for part in (np.ones(labels.size), *loss.class_parts(labels))
@@ -84,10 +82,17 @@ def count_classes(loss: Any, targets: Targets) -> list[int]:
 
 def sum_squares(unit: float, targets: Targets) -> int:
     """Return the sum of ``weight (target^2 - 1/2)``, for targets in [-1, 1], in units."""
-    labels, weights = targets.labels, targets.weights
-    each = np.clip(weights, 0.0, 1.0) if weights.size else 1.0
+    labels = targets.labels
+    each = weights_within(targets.weights, labels.size)
     total: int = shares(each * (labels * labels - 0.5) * unit, 0.5 * unit).sum().item()
     return total
+
+
+def weights_within(weights: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """Return the weights of `count` records within [0, 1], as `weight_of` does."""
+    if not weights.size:
+        return np.ones(count)
+    return np.where(weights > 0.0, np.minimum(weights, 1.0), 0.0)
 
 
 @kernel
