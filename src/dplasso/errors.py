@@ -202,6 +202,8 @@ def in_our_words(X: Any = None) -> Iterator[None]:
                 "values, or replace them by a public number"
             )
             message = message.splitlines()[0].rstrip(".:") + f": {cure}"
+        if message.startswith("Unknown label type: unknown"):
+            message = "Unknown label type: give every row a label, all of one type"
         if message.startswith(("Expected 2D", "Complex")):
             # The rest of the message quotes the array.
             hint = f". {_RESHAPE}" if message.startswith("Expected") else ": pass real numbers"

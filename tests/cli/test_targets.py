@@ -96,6 +96,11 @@ def test_numbers(rows, tmp_path, method):
     score = ("evaluate", path, test, "--epsilon", 1)
     assert "mae " in said(*score)
     refused(run_command(*score, "--metric", "auc"), "but this model predicts numbers: use mae")
+    huge = tmp_path / "huge.svm"
+    huge.write_text("1e300 1:1\n0 2:1\n")
+    told = done("evaluate", path, huge)
+    assert "5e+299" in told.stdout
+    assert "overflow" not in told.stderr
     predicted = np.array(said("predict", path, test).split(), dtype=float)
     model = dplasso.load(path)
     assert type(model) is (dplasso.DPLasso if method == "lasso" else dplasso.DPLinearRegression)

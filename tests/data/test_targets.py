@@ -91,6 +91,21 @@ def test_one_label_among_the_floats_makes_no_others_of_the_rest():
     assert fitted(np.array([1.0, 2.0**53]), [1, 2**53])[1] == [1, 2**53]
 
 
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (["0", 1, "0"], "texts and other values"),
+        (["a", float("nan"), "b"], "texts and other values"),
+        (np.array(["0", 1, "0"], object), "give every row a label, all of one"),
+        (["a", None, "b"], "texts and other values"),
+    ],
+)
+def test_labels_of_two_types_are_refused(y, words):
+    """Of a list, numpy would make texts: "nan" of a label that is missing."""
+    with pytest.raises(DataError, match=words):
+        DPLogisticRegression(1.0).fit(np.eye(3), y)
+
+
 @pytest.mark.parametrize(("low", "high"), [(0.0, 10.0), (-1e308, 1e308)])
 def test_numbers_are_clipped_and_scaled(low, high):
     y = np.array([low, high, 0.5 * low + 0.5 * high, -1.7e308, 1.7e308])
@@ -104,7 +119,7 @@ def test_one_text_among_the_targets_rounds_no_others():
     targets = [np.float16(0.1), 0.5, 1.0]
     bounds = {"target_bounds": (0, 1)}
     for y in ([*targets, "0.1"], ["0.1", "0.2", "0.3", "0.4"], np.arange(4, dtype="m8[D]")):
-        with pytest.raises(DataError, match="a value that is not a number"):
+        with pytest.raises(DataError, match=r"a value that is not a number|texts and other values"):
             DPLinearRegression(1.0, **bounds).fit(np.eye(4), y)
     model = DPLinearRegression(np.inf, **bounds).fit(np.eye(4), [*targets, 0.1])
     assert model.n_features_in_ == 4

@@ -97,7 +97,7 @@ MISTAKES = {
     "no labels": ({"y": None}, "y is None; pass a label or a target for each row"),
     "two columns": ({"y": np.stack([Y, Y], 1)}, "y should be a 1d array"),
     "a label missing": ({"y": [None, *Y[1:]]}, "y mixes types, or holds a value that is not"),
-    "two types": ({"y": ["0", *Y[1:].tolist()]}, "y mixes types, or holds"),
+    "two types": ({"y": ["0", *Y[1:].tolist()]}, "y holds texts and other values"),
     "a boolean": ({"y": [True, *Y[1:].tolist()]}, "y mixes types, or holds"),
     "a rounded label": ({"y": [0.5, 2**60 + 1, *Y[2:].tolist()]}, "y mixes types, or holds"),
     "a cut text": ({"y": ["a\0", *["b"] * (len(Y) - 1)]}, "y mixes types, or holds"),

@@ -65,10 +65,12 @@ def score(model: Any, X: Any, y: NDArray[Any], source: str) -> dict[str, Any]:
     present, each against all others. `r2` is None if all targets are equal.
     """
     if not hasattr(model, "classes_"):
-        y = np.asarray(y, dtype=np.float64)
-        error, spread = model.predict(X) - y, float(np.var(y))
+        # Squares of huge targets would overflow.
+        unit = max(1.0, float(np.max(np.abs(y))))
+        y = np.asarray(y, dtype=np.float64) / unit
+        error, spread = model.predict(X) / unit - y, float(np.var(y))
         r2 = None if spread == 0.0 else 1.0 - float(np.mean(error * error)) / spread
-        return {"n_samples": y.size, "r2": r2, "mae": float(np.mean(np.abs(error)))}
+        return {"n_samples": y.size, "r2": r2, "mae": unit * float(np.mean(np.abs(error)))}
     number = numbers_in(source, y, model.classes_)
     margin = np.asarray(model.decision_function(X), dtype=np.float64)
     predicted = (margin > 0).astype(np.intp) if margin.ndim == 1 else margin.argmax(axis=1)

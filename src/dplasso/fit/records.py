@@ -149,6 +149,9 @@ def local_records(
     labels.
     """
     options = {"multi_output": True} if takes_matrix and _is_matrix(y) else {}
+    if isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) > 1:
+        # numpy would make texts of all labels.
+        raise DataError("`y` holds texts and other values; give every row a label of one type")
     if not isinstance(X, Store):
         # scikit-learn sets attributes of the estimator; a refused fit must not change it.
         kind = type(estimator) if isinstance(estimator, BaseEstimator) else BaseEstimator
