@@ -49,8 +49,8 @@ def budget(
     n_classes : K >= 2
         Number of classes.
     row_entries : R
-        logistic, linear: approximate number of non-zero entries in a row. The longer rows are, the
-        stronger a column must be to be found.
+        Approximate number of non-zero entries in a row. The longer rows are, the stronger a column
+        must be to be found. Not for frank-wolfe.
 
     Examples
     --------
