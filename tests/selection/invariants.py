@@ -1,4 +1,4 @@
-"""Slow versions of the structures' kernels, and checks of what a structure holds and implies."""
+"""Slow versions of the structures' kernels, and checks of what private ones hold and imply."""
 
 from decimal import Decimal, localcontext
 
@@ -8,7 +8,6 @@ from evidence.reference.draws import draw, fill, vertex_weights
 
 from dplasso.selection.big_little import BigLittleState
 from dplasso.selection.bucket import BucketState
-from dplasso.selection.fibonacci_heap import HeapState
 
 
 def level_of(folded, shift, bits):
@@ -52,8 +51,6 @@ def check(selector, alpha):
         check_bucket(selector, alpha)
     elif isinstance(selector, BigLittleState):
         check_big_little(selector, alpha)
-    elif isinstance(selector, HeapState):
-        check_heap(selector, alpha)
 
 
 def check_bucket(selector, alpha):
@@ -94,46 +91,6 @@ def check_big_little(selector, alpha):
         # Rounding up costs each member at most a tick; beyond that the sum is the true one.
         error = abs(total - sum(weights) - 0.5 * len(ticks))
         demand(error <= 0.5 * len(ticks) + 1e-9 * total, "a group's sum fits its weights")
-
-
-def check_heap(selector, alpha):
-    demand((selector.key >= np.abs(alpha)).all(), "keys bound the magnitudes")
-    seen: set[int] = set()
-    first = int(selector.first[0])
-    roots = _ring(selector, first)
-    for root in roots:
-        demand(selector.parent[root] == -1, "roots have no parent")
-        _check_tree(selector, root, seen)
-    demand(seen == set(range(alpha.size)), "every coordinate is in the heap")
-    best = max(roots, key=lambda k: (selector.key[k], -k))
-    demand(best == first, "the first root is the largest")
-
-
-def _check_tree(selector, node, seen):
-    pending = [node]
-    while pending:
-        node = pending.pop()
-        demand(node not in seen, "every coordinate is in the heap once")
-        seen.add(node)
-        child = int(selector.child[node])
-        children = [] if child < 0 else _ring(selector, child)
-        demand(selector.degree[node] == len(children), "degree counts the children")
-        for k in children:
-            demand(selector.parent[k] == node, "children know their parent")
-            ahead = (selector.key[node], -node) > (selector.key[k], -k)
-            demand(ahead, "no child precedes its parent")
-        pending.extend(children)
-
-
-def _ring(selector, start):
-    ring = [start]
-    node = int(selector.right[start])
-    while node != start:
-        demand(len(ring) <= selector.key.size, "rings close")
-        demand(selector.left[selector.right[node]] == node, "neighbours agree")
-        ring.append(node)
-        node = int(selector.right[node])
-    return ring
 
 
 IMPLIED = ("bucket", "big-little")
