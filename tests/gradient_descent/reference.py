@@ -45,7 +45,16 @@ def residuals(loss, margins, label):
 
 
 def contributions(
-    dense, labels, weights, loss, unit, *, constant=0.0, norm_bound=None, scale_exponents=None
+    dense,
+    labels,
+    weights,
+    loss,
+    unit,
+    *,
+    constant=0.0,
+    norm_bound=None,
+    scale_exponents=None,
+    record_weights=None,
 ):
     """Return what each record adds to each coordinate, in integer units.
 
@@ -55,7 +64,9 @@ def contributions(
     scale_exponents = (
         [0] * np.shape(dense)[1] if scale_exponents is None else scale_exponents.tolist()
     )
-    for row, label in zip(np.asarray(dense, dtype=np.float64).tolist(), labels, strict=True):
+    dense = np.asarray(dense, dtype=np.float64).tolist()
+    own = np.ones(len(dense)) if record_weights is None else record_weights
+    for row, label, weight in zip(dense, labels, own.tolist(), strict=True):
         scale, entry = factor(row, constant, norm_bound, scale_exponents), constant * (1.0 - SLACK)
         margins = []
         for own in np.reshape(weights, (-1, n_outputs)).T.tolist():
@@ -64,7 +75,7 @@ def contributions(
                 if v != 0.0:
                     margin += v * w
             margins.append(margin * scale + (entry * own[len(row)] if constant else 0.0))
-        found = residuals(loss, margins, float(label))
+        found = [weight * q for q in residuals(loss, margins, float(label))]
         halves = [0.5**b for b in scale_exponents]
         shares = [
             int(q * scale * unit * v * half)
@@ -146,6 +157,24 @@ def moments(dense, labels, model, loss, units, *, weights=None, constant=0.0, no
         if units.squares:
             sums += [int(q * q * product * units.squares) for product in products]
         found.append(sums)
+    return np.array(found, dtype=object)
+
+
+def named_moments(dense, model, offsets, labels, loss, units, weights=None):
+    """Return what each record adds to the sums of a named column, in integer units."""
+    found, weights = [], np.ones(len(dense)) if weights is None else weights
+    for row, label, weight in zip(
+        np.asarray(dense).tolist(), labels, weights.tolist(), strict=True
+    ):
+        margin, z, x = np.dot(row, model) + offsets
+        z, x = min(max(z, -1.0), 1.0), min(max(x, -1.0), 1.0)
+        q = weight * gradient(loss, margin, label)
+        sums = (
+            -q * z * units.gradient,
+            weight * z * x * units.curvature,
+            (q * z) ** 2 * units.squares,
+        )
+        found.append([int(total) for total in sums])
     return np.array(found, dtype=object)
 
 

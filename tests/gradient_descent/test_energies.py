@@ -1,13 +1,9 @@
-"""Energies of columns: the reference's integers, one record's share of them, what follows."""
+"""What follows from the energies of columns."""
 
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from dplasso.gradient_descent.energies import (
     NO_LOADS,
@@ -19,105 +15,17 @@ from dplasso.gradient_descent.energies import (
     shrinking,
     threshold,
 )
-from dplasso.gradient_descent.gradient_rows import build_gradient_rows
-from dplasso.losses.logistic import Logistic
-from dplasso.losses.targets import targets_of
 from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, NO_SCALE_EXPONENTS, Scaling, constant_entry
-from dplasso.runtime.threads import ONE_THREAD, thread_pool
-from gradient_descent.cases import HOSTILE, records, some_halvings
-from gradient_descent.reference import energies, factor, scaled
-from neighbours import INPUT_KINDS
+from gradient_descent.cases import records
+from gradient_descent.reference import factor, scaled
+from gradient_descent.sums import LOGISTIC, SCALINGS, UNIT, laid_out
 
-UNIT = 2.0**32
 NONE = np.zeros(0, dtype=np.int64)
-LOSS = Logistic(0.5)
 
 
-def released(X, weights=None, *, scaling=None, threads=ONE_THREAD, unit=UNIT, loads=NO_LOADS):
+def released(X, scaling=SCALINGS["constant"], loads=NO_LOADS):
     """Return the exact energies and counts of rows."""
-    targets = targets_of(np.zeros(X.shape[0]), weights)
-    records = build_gradient_rows(X, LOSS, targets, threads)
-    return records.energies(scaling or Scaling(NONE, 0.1, None), unit, loads)
-
-
-def some_loads(size=12):
-    return np.random.default_rng(9).integers(1, 257, size)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("values", ["mixed", "threes"])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(
-    "scale_exponents", [NO_SCALE_EXPONENTS, some_halvings()], ids=["plain", "scaled"]
-)
-@pytest.mark.parametrize(("constant", "norm_bound"), [(0.1, None), (0.0, 1.5), (0.1, 1e-9)])
-def test_energies_are_the_sums_of_the_reference_s(
-    dtype, values, weighted, scale_exponents, constant, norm_bound
-):
-    X, _ = records(dtype=dtype)
-    if values != "mixed":
-        X = np.where(X != 0.0, 3.0, 0.0).astype(dtype)
-    weights = np.random.default_rng(1).random(40) if weighted else None
-    options = {"weights": weights, "constant": constant, "norm_bound": norm_bound}
-    loads = NO_LOADS
-    if scale_exponents.size:
-        loads = some_loads()
-        options |= {"scale_exponents": scale_exponents, "loads": loads}
-    expected = energies(X, UNIT, **options)
-    scaling = Scaling(NONE, constant, norm_bound, scale_exponents)
-    found = released(X, weights, scaling=scaling, loads=loads)
-    assert found.tolist() == expected.sum(axis=0).tolist()
-    assert found[:12].any()
-    # A record counts once among the rows.
-    counted = sum(found[12:].tolist()) / UNIT / 0.435
-    assert counted == pytest.approx(40.0 if weights is None else weights.sum(), rel=1e-6)
-
-
-@pytest.mark.parametrize("values", ["mixed", "threes"])
-@pytest.mark.parametrize("form", [form for form in INPUT_KINDS if form not in ("coo", "list")])
-def test_every_layout_and_number_of_threads_gives_the_same_energies(form, values):
-    X, _ = records(dtype=np.float32)
-    if values == "threes":
-        X = np.where(X != 0.0, 3.0, 0.0).astype(np.float32)
-    scaling = Scaling(NONE, 0.1, None, some_halvings())
-    expected = released(sp.csr_array(X), scaling=scaling, loads=some_loads())
-    dtype, make = INPUT_KINDS[form]
-    for n_threads in (1, 2, 3):
-        made = make(X.astype(dtype))
-        with thread_pool(n_threads) as threads:
-            given = {"scaling": scaling, "threads": threads, "loads": some_loads()}
-            found = released(getattr(made, "store", made), **given)
-        np.testing.assert_array_equal(found, expected)
-
-
-@given(
-    st.lists(HOSTILE, min_size=1, max_size=40),
-    st.floats(),
-    st.sampled_from([0.0, 0.1, 0.99]),
-    st.sampled_from([None, 1e-3, 1.0, 1e10]),
-    st.just([0]) | st.lists(st.integers(0, MOST_SCALE_EXPONENT), min_size=1, max_size=30),
-    st.sampled_from([0, 3, 21, 40]),
-)
-@example([1.7e308] * 40, 1.0, 0.0, None, [0], 0)
-@example([1.7e308, 1.0], 1.0, 0.0, None, [40, 0], 0)
-@example([1.0], 1.0, 0.0, None, [0], 0)
-@example([5e-324], np.nan, 0.0, None, [0], 0)
-def test_a_record_moves_energies_by_at_most_one(
-    row, weight, constant, norm_bound, scale_exponents, coarse
-):
-    """In integers, and in L2, whatever the record is."""
-    unit = UNIT / 2.0**coarse
-    own = np.resize(np.array(scale_exponents, dtype=np.int8), len(row))
-    scaling = Scaling(NONE, constant, norm_bound, own)
-    given = {"scaling": scaling, "unit": unit, "loads": some_loads(len(row))}
-    found = released(np.array([row]), np.array([weight]), **given).tolist()
-    assert min(found) >= 0
-    square = sum(t * t for t in found)
-    assert square <= Fraction(unit) ** 2
-    # One column that holds all of a row uses it up.
-    alone = len(row) == 1 and weight >= 1.0 and abs(row[0]) >= 1e-270
-    if alone and norm_bound is None and not constant and not coarse:
-        assert square >= 0.999 * unit**2
+    return laid_out(X, np.zeros(len(X)), LOGISTIC).energies(scaling, UNIT, loads)
 
 
 def test_scales_fall_with_the_energy_and_weak_columns_keep_theirs():
@@ -153,7 +61,7 @@ def test_energies_in_a_file_are_over_the_threshold():
 def test_rows_shrink_by_the_root_of_the_mean_square():
     X, _ = records(400)
     X[:, 0] = 9.0
-    energies_ = relative_energies(released(X, scaling=Scaling(NONE, 0.0, 3.0)) / UNIT, 1.0)
+    energies_ = relative_energies(released(X, Scaling(NONE, 0.0, 3.0)) / UNIT, 1.0)
     scale_exponents = scale_exponents_of(energies_)
     assert scale_exponents[0] > scale_exponents[1] > 0
     z = X * np.array([factor(row, 0.0, 3.0) for row in X.tolist()])[:, np.newaxis]
@@ -172,7 +80,7 @@ def eigenvalue(X, constant, scale_exponents=None, loads=NO_LOADS):
     own = scale_exponents if scale_exponents.size else np.zeros(X.shape[1], dtype=int)
     z = np.array([np.array(scaled(row, own)) * factor(row, constant, None, own) for row in X])
     z = np.hstack([z, np.full((len(X), 1), constant_entry(constant))])
-    found = released(X, scaling=Scaling(NONE, constant, None, scale_exponents), loads=loads)
+    found = released(X, Scaling(NONE, constant, None, scale_exponents), loads)
     bound = largest_eigenvalue(found / UNIT, float(len(X)), constant_entry(constant), loads)
     return np.linalg.svd(z, compute_uv=False)[0] ** 2, bound
 

@@ -1,15 +1,9 @@
-"""Magnitudes and means of columns: the reference's integers, one record's share, what is found."""
-
-from fractions import Fraction
-from functools import partial
-from itertools import product
+"""What is found by the magnitudes and means of columns."""
 
 import numpy as np
 import onnxruntime
 import pytest
 import scipy.sparse as sp
-from hypothesis import example, given
-from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import roc_auc_score
@@ -22,7 +16,6 @@ from dplasso.encoding.origin import Origin, with_origin
 from dplasso.encoding.parts import Number
 from dplasso.encoding.schema import Schema
 from dplasso.errors import ParameterError
-from dplasso.gradient_descent.gradient_rows import build_gradient_rows
 from dplasso.gradient_descent.magnitudes import (
     HIDDEN,
     N_MAGNITUDES,
@@ -35,118 +28,16 @@ from dplasso.gradient_descent.magnitudes import (
     sizes_of,
     squares_of,
 )
-from dplasso.losses.logistic import Logistic
-from dplasso.losses.targets import targets_of
-from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, UNLIMITED, Scaling
-from dplasso.runtime.threads import ONE_THREAD, thread_pool
-from gradient_descent.cases import HOSTILE, records
-from gradient_descent.reference import entries, magnitudes
-from neighbours import INPUT_KINDS, N_COLUMNS, moved_by, pairs
-
-UNIT = 2.0**32
-
-
-PLAIN = Scaling(np.zeros(0, dtype=np.int64), 0.0, None)
-
-
-def laid_out(X, weights=None, threads=ONE_THREAD):
-    """Return the records as a fit lays them out."""
-    return build_gradient_rows(X, Logistic(0.5), targets_of(np.zeros(X.shape[0]), weights), threads)
-
-
-def released(X, weights=None, *, threads=ONE_THREAD, unit=UNIT, scaling=PLAIN):
-    """Return the exact counts."""
-    return laid_out(X, weights, threads).magnitudes(scaling, unit)
-
-
-def summed(X, scales, length, weights=None, *, threads=ONE_THREAD, unit=UNIT, scaling=PLAIN):
-    """Return the exact sums of entries."""
-    return laid_out(X, weights, threads).column_sums(scaling, scales, length, unit)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("form", [form for form in INPUT_KINDS if form not in ("coo", "list")])
-def test_counts_and_sums_are_those_of_the_reference(dtype, weighted, form):
-    """Of every layout and number of threads, also of entries that are all alike, and centred."""
-    mixed, _ = records()
-    sizes = mixed * 4.0 ** np.arange(-18, 18, 3)
-    weights = np.random.default_rng(1).random(40) if weighted else None
-    centres, scales = np.zeros(12), np.zeros(12)
-    centres[[0, 5, 6, 11]], scales[[0, 6, 7]] = (-3.0, 0.1, 5.0, 1e9), (2.0**20, 2.0, 2.0**-6)
-    limits = np.where(np.arange(12) % 6, UNLIMITED, 4.0)
-    for X, moved in product((sizes, np.where(mixed != 0.0, 3.0, 0.0)), (0.0 * centres, centres)):
-        X = X.astype(np.float32).astype(dtype)
-        rows = X.astype(np.float64) - moved
-        if moved.any():
-            rows = np.clip(rows, -limits, limits)
-        expected = magnitudes(rows, UNIT, weights=weights).sum(axis=0)
-        sums = entries(rows, scales, 4.0, UNIT, weights=weights).sum(axis=0)
-        assert np.count_nonzero(expected) > 10
-        assert np.count_nonzero(sums) == 3
-        own, make = INPUT_KINDS[form]
-        made = make(X.astype(own))
-        given, scaling = getattr(made, "store", made), PLAIN._replace(centres=moved, limits=limits)
-        for n_threads in (1, 3):
-            with thread_pool(n_threads) as threads:
-                options = {"threads": threads, "scaling": scaling}
-                assert released(given, weights, **options).tolist() == expected.tolist()
-                assert summed(given, scales, 4.0, weights, **options).tolist() == sums.tolist()
-
-
-@given(st.lists(HOSTILE, min_size=1, max_size=40), st.floats(), st.sampled_from([0, 3, 21, 40]))
-@example([1.7e308] * 40, 1.0, 0)
-@example([1.0], 1.0, 0)
-@example([5e-324], np.nan, 0)
-def test_a_record_moves_counts_by_at_most_one(row, weight, coarse):
-    """In integers, and in L2, whatever the record is."""
-    unit = UNIT / 2.0**coarse
-    found = released(np.array([row]), np.array([weight]), unit=unit).tolist()
-    assert min(found) >= 0
-    square = sum(t * t for t in found)
-    assert square <= Fraction(unit) ** 2
-    if weight >= 1.0 and any(row) and not coarse:
-        assert square >= 0.999 * unit**2
+from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, UNLIMITED
+from gradient_descent.sums import LOGISTIC, PLAIN, UNIT, laid_out
 
 
 def test_differences_of_huge_numbers_are_finite():
     """A model predicts from any finite record, also in a column that is centred without a limit."""
     X, scaling = np.array([[1.7e308, 1.0]]), PLAIN._replace(centres=np.array([-1e308, 0.0]))
-    rows, _ = laid_out(X)._rows(scaling._replace(limits=np.full(2, UNLIMITED)))
+    laid = laid_out(X, [0.0], LOGISTIC)
+    rows, _ = laid._rows(scaling._replace(limits=np.full(2, UNLIMITED)))
     assert np.isfinite(rows.values).all()
-
-
-@given(st.lists(HOSTILE, min_size=2, max_size=20), st.floats(), st.sampled_from([0, 3, 21, 40]))
-@example([1.7e308] * 20, 1.0, 0)
-@example([-1.7e308, 5e-324], np.inf, 0)
-def test_a_record_moves_sums_of_entries_by_at_most_one(row, weight, coarse):
-    unit, scales = UNIT / 2.0**coarse, np.resize([4.0, 1.0, 2.0**-30, 2.0**31], len(row))
-    scales[0] = 0.0
-    for centres in (np.zeros(0), np.resize([1e308, -5e-324, 0.0], len(row))):
-        scaling = PLAIN._replace(centres=centres, limits=np.full_like(centres, UNLIMITED))
-        with np.errstate(over="ignore"):
-            found = summed(
-                np.array([row]), scales, 1.2, np.array([weight]), unit=unit, scaling=scaling
-            ).tolist()
-        assert found[0] == 0
-        assert sum(t * t for t in found) <= Fraction(unit) ** 2
-        # Refused in a matrix; a file that is mapped may still change.
-        damaged = summed(np.array([[np.nan, *row]]), np.append(1.0, scales), 1.2, unit=unit)
-        assert sum(t * t for t in damaged.tolist()) <= Fraction(unit) ** 2
-    if weight >= 1.0 and not coarse:
-        largest = summed(np.full((1, len(row)), 1e100), scales, 1.2).tolist()
-        assert sum(t * t for t in largest) >= 0.999 * unit**2
-
-
-@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("kind", ["mixed", "binary"])
-def test_neighbours_differ_by_at_most_the_sensitivity(relation, kind):
-    sensitivity = Fraction(moved_by(1.0, relation))
-    sums = partial(summed, scales=np.full(N_COLUMNS, 0.5), length=2.0)
-    for pair, of in product(pairs(relation, kind=kind), (released, sums)):
-        one, other = (of(X).tolist() for X in pair.rows)
-        difference = [a - b for a, b in zip(one, other, strict=True)]
-        assert sum(d * d for d in difference) <= (sensitivity * Fraction(UNIT)) ** 2, pair.name
 
 
 def counts_of(columns, deviation, seed=0):
@@ -272,7 +163,8 @@ def test_mean_squares_are_nearly_those_of_the_entries():
     rng = np.random.default_rng(6)
     X = rng.normal(size=(3_000, 8)) * 2.0 ** np.arange(8)
     X[rng.random(X.shape) < 0.3] = 0.0
-    counts = released(X).reshape(8, -1) / UNIT
+    laid = laid_out(X, np.zeros(len(X)), LOGISTIC)
+    counts = laid.magnitudes(PLAIN, UNIT).reshape(8, -1) / UNIT
     ratios = squares_of(clear_counts(counts, 0.0), 3_000.0) / (X**2).mean(axis=0)
     assert ratios.min() > 0.7
     assert ratios.max() < 1.5

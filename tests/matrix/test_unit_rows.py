@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dplasso.losses.logistic import Logistic
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.orientations import transpose
 from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, Scaling, constant_entry
@@ -21,7 +20,7 @@ from dplasso.matrix.unit_rows import (
     unit_row_margins,
 )
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
-from gradient_descent.cases import HOSTILE, gradients, records
+from gradient_descent.cases import HOSTILE, records
 
 SINGLES = st.floats(allow_nan=False, allow_infinity=False, width=32)
 
@@ -83,37 +82,6 @@ def test_a_row_with_nan_counts_as_empty():
     """It is refused in a matrix, but the file of a store may change while a fit reads it."""
     rows = by_rows(sp.csr_array([[np.nan, 9.0, 9.0]]), 1)
     assert row_factors(rows, 0.1, 2.0, ONE_THREAD).tolist() == [0.0]
-
-
-@given(
-    any_row(),
-    st.sampled_from([0.0, 0.1]),
-    st.sampled_from([None, 2.0]),
-    st.sampled_from([0.5, 0.7, 1.0]),
-    st.sampled_from([-1e308, -3.0, 0.0, 1e-9, 4.0, 1e308]),
-    st.integers(0, 1),
-    st.sampled_from([0, 3, 21, 40]),
-    HALVINGS,
-)
-@example(np.full((1, 30), 1.7e308), 0.1, None, 0.5, 0.0, 1, 0, [0])
-@example(np.full((1, 30), 1.7e308), 0.1, None, 0.5, 0.0, 1, 0, [1, 40, 2])
-@example(np.full((1, 30), 1.0), 0.1, None, 0.5, 0.0, 1, 0, [1, 40, 2])
-def test_the_integers_of_a_record_lie_in_the_ball(
-    X, constant, norm_bound, bound, weight, label, coarser, scale_exponents
-):
-    """In integers: the sum of the squares of its contributions is at most (C S)^2."""
-    unit = 2.0 ** (32 - coarser) / bound
-    weights = np.full(X.shape[1] + bool(constant), weight)
-    own = in_turn(scale_exponents, X.shape[1])
-    given_ = constant, norm_bound, own
-    found = gradients(X, [label], weights, Logistic(bound), unit, *given_)
-    square = sum(t**2 for t in found)
-    assert square <= (Fraction(bound) * Fraction(unit)) ** 2
-    # And at zero weights, with a residual of one half, it comes near to half a unit's sphere.
-    whole = norm_bound is None and float(np.abs(X[0] * 0.5**own).max()) >= 1e-290
-    # From 31 halvings on, 62 bits do not hold what a record contributes before them.
-    if weight == 0.0 and whole and not coarser and own.max() <= 30:
-        assert square >= (0.5 * unit * (1 - 2.0**-26)) ** 2
 
 
 @pytest.mark.parametrize("value", [None, 1.0, 3.0])
