@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from data.row_blocks import encode_files, write_table
 from data.store.reference import block_source, random_matrix, write_blocks
 from dplasso import DataError, DPLinearRegression, DPLogisticRegression
-from dplasso.data.labels import classes_of
 from schemas import Number, Schema
 
 
@@ -53,7 +52,7 @@ def test_no_number_of_records_makes_many_classes_warn(n_records, declared):
     y = np.arange(n_records) % 11
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        assert classes_of(y, declared).size == len(declared or range(11))
+        assert fitted(y, declared)[0].classes_.size == len(declared or range(11))
     assert told == []
 
 

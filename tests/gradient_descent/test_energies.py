@@ -16,9 +16,8 @@ from dplasso.gradient_descent.energies import (
     threshold,
 )
 from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, NO_SCALE_EXPONENTS, Scaling, constant_entry
-from gradient_descent.cases import records
+from gradient_descent.cases import LOGISTIC, SCALINGS, UNIT, laid_out, records
 from gradient_descent.reference import factor, scaled
-from gradient_descent.sums import LOGISTIC, SCALINGS, UNIT, laid_out
 
 NONE = np.zeros(0, dtype=np.int64)
 

@@ -29,7 +29,7 @@ from dplasso.gradient_descent.magnitudes import (
     squares_of,
 )
 from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, UNLIMITED
-from gradient_descent.sums import LOGISTIC, PLAIN, UNIT, laid_out
+from gradient_descent.cases import LOGISTIC, PLAIN, UNIT, laid_out
 
 
 def test_differences_of_huge_numbers_are_finite():

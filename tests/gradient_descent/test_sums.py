@@ -12,8 +12,7 @@ from dplasso.matrix import tiles
 from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, NO_CENTRES, UNLIMITED
 from dplasso.phases.moments import symmetric, triangle_size
 from dplasso.runtime.threads import thread_pool
-from gradient_descent.cases import HOSTILE, records
-from gradient_descent.sums import PLAIN, SCALINGS, SUMS, UNIT, Moments, laid_out
+from gradient_descent.cases import HOSTILE, PLAIN, SCALINGS, SUMS, UNIT, Moments, laid_out, records
 from neighbours import INPUT_KINDS, moved_by, pairs
 
 each_sum = pytest.mark.parametrize("of", SUMS.values(), ids=SUMS)
