@@ -23,8 +23,8 @@ NONE = np.zeros(0, dtype=np.int64)
 
 
 def released(X, scaling=SCALINGS["constant"], loads=NO_LOADS):
-    """Return the exact energies and counts of rows."""
-    return laid_out(X, np.zeros(len(X)), LOGISTIC).energies(scaling, UNIT, loads)
+    """Return the energies of columns and the counts of rows without noise."""
+    return laid_out(X, np.zeros(len(X)), LOGISTIC).energies(scaling, UNIT, loads) / UNIT
 
 
 def test_scales_fall_with_the_energy_and_weak_columns_keep_theirs():
@@ -51,7 +51,7 @@ def test_energies_are_released_where_there_are_many_times_as_many_records():
 
 def test_energies_in_a_file_are_over_the_threshold():
     X, _ = records(400)
-    found = relative_energies(released(X) / UNIT, 3.0)
+    found = relative_energies(released(X), 3.0)
     z = X * np.array([factor(row, 0.1) for row in X.tolist()])[:, np.newaxis]
     np.testing.assert_allclose(found, (z * z).sum(axis=0) / 3.0, rtol=1e-5)
     assert found.dtype == np.float32
@@ -60,7 +60,7 @@ def test_energies_in_a_file_are_over_the_threshold():
 def test_rows_shrink_by_the_root_of_the_mean_square():
     X, _ = records(400)
     X[:, 0] = 9.0
-    energies_ = relative_energies(released(X, Scaling(NONE, 0.0, 3.0)) / UNIT, 1.0)
+    energies_ = relative_energies(released(X, Scaling(NONE, 0.0, 3.0)), 1.0)
     scale_exponents = scale_exponents_of(energies_)
     assert scale_exponents[0] > scale_exponents[1] > 0
     z = X * np.array([factor(row, 0.0, 3.0) for row in X.tolist()])[:, np.newaxis]
@@ -80,7 +80,7 @@ def eigenvalue(X, constant, scale_exponents=None, loads=NO_LOADS):
     z = np.array([np.array(scaled(row, own)) * factor(row, constant, None, own) for row in X])
     z = np.hstack([z, np.full((len(X), 1), constant_entry(constant))])
     found = released(X, Scaling(NONE, constant, None, scale_exponents), loads)
-    bound = largest_eigenvalue(found / UNIT, float(len(X)), constant_entry(constant), loads)
+    bound = largest_eigenvalue(found, float(len(X)), constant_entry(constant), loads)
     return np.linalg.svd(z, compute_uv=False)[0] ** 2, bound
 
 
@@ -123,7 +123,7 @@ def test_loads_near_the_energies_make_the_bound_a_small_one():
     """Zipf columns: a row has few of the strong ones, and none is counted as if all were."""
     rng = np.random.default_rng(4)
     X = 1.0 * (rng.random((3000, 200)) < np.minimum(0.5, 2.0 / np.arange(1, 201)))
-    found = relative_energies(released(X) / UNIT, 1.0)
+    found = relative_energies(released(X), 1.0)
     scale_exponents, loads = scale_exponents_of(found), loads_of(found)
     assert loads.min() >= 42
     assert loads.max() == 256
