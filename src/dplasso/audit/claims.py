@@ -15,7 +15,7 @@ from dplasso.errors import ParameterError
 from dplasso.privacy.accounting import bracket
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.exponential_mechanism import EXPONENT_SLACK
-from dplasso.privacy.parameters import keeps_labels_alone
+from dplasso.privacy.parameters import RELATIONS
 
 # Empty records beside a canary: they expose a mechanism that is scaled by the number of records.
 COMPANY = 10
@@ -145,7 +145,7 @@ def canary_pair(claim: Claim) -> tuple[Data, Data]:
         canary = np.vstack([rows, [[claim.feature_bound]]])
         return make_data(canary, np.append(labels, 1)), make_data(rows, labels)
     rows = np.zeros((COMPANY, 2))
-    opposite = 1 if keeps_labels_alone(claim.neighbors) else -1
+    opposite = -1 if RELATIONS[claim.neighbors].hides_features else 1
     one, other = ([[claim.feature_bound, side * claim.feature_bound]] for side in (1, opposite))
     return (
         make_data(np.vstack([rows, one]), np.append(labels, 1)),

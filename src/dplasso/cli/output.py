@@ -5,7 +5,6 @@ holds one JSON object and nothing more.
 """
 
 import json
-import math
 import re
 import signal
 import sys
@@ -28,6 +27,7 @@ from rich.text import Text
 from dplasso.cli.options import option_name
 from dplasso.errors import Explained
 from dplasso.files.disk import atomic_write, check_writable
+from dplasso.files.json_values import json_safe
 from dplasso.runtime.compilation import CompileTime, announce_compilation
 
 if TYPE_CHECKING:
@@ -228,21 +228,6 @@ def write_out(text: str) -> None:
     with standard_output():
         sys.stdout.write(text)
         sys.stdout.flush()
-
-
-def json_safe(value: Any) -> Any:
-    """Turn a value into what strict JSON can hold: infinities become "inf"/"-inf", NaN null."""
-    if isinstance(value, Mapping):
-        return {str(key): json_safe(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_safe(item) for item in value]
-    if isinstance(value, Path):
-        return str(value)
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    return value
 
 
 @dataclass

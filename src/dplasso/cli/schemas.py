@@ -48,7 +48,11 @@ def draft(
     dialect.say([first])
     with output.progress_bars() as bars, bars.task(f"reading {first.name}") as progress:
         records = first_rows(first, rows, dialect, progress)
-    label_column = label_column or _label_of(records)
+    if not label_column:
+        label_column = guess_label(records)
+        guess = f"the draft takes {label_column!r} as the label; --label-column names another"
+        none = "no column looks like the label; name it with --label-column"
+        output.warn(none if label_column is None else guess)
     with output.progress_bars() as bars, bars.task("drafting") as progress:
         schema = suggest_schema(records, label_column, progress, missing.split(","))
     output.write_out(_text(schema))
@@ -65,16 +69,6 @@ def draft(
         output.note(
             'if columns act together, add {"kind": "pairs"} to "parts": a fit chooses the pairs'
         )
-
-
-def _label_of(table: object) -> str | None:
-    """Guess the label, and say so."""
-    guess = guess_label(table)
-    if guess is None:
-        output.warn("no column looks like the label; name it with --label-column")
-    else:
-        output.warn(f"the draft takes {guess!r} as the label; --label-column names another")
-    return guess
 
 
 def _text(schema: Schema) -> str:

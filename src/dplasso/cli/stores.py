@@ -16,8 +16,7 @@ from dplasso.data.source_files import expand
 from dplasso.data.store import describe, open_store, write_blocks
 from dplasso.data.store.files import check_place
 from dplasso.encoding.data_files import encode_files
-from dplasso.encoding.encoder import warn_of_draft
-from dplasso.encoding.origin import Origin, origin_of
+from dplasso.encoding.origin import Origin, origin_of, warn_of_draft
 from dplasso.errors import PrivacyLeakWarning
 
 _AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B?", re.IGNORECASE)

@@ -1,6 +1,5 @@
 """The scikit-learn transformer that encodes a table as sparse rows by a public schema."""
 
-import warnings
 from collections.abc import Mapping
 from os import PathLike
 from typing import Any, Self
@@ -14,9 +13,9 @@ from dplasso.data.blocks import RowBlock, joined
 from dplasso.data.store import Store
 from dplasso.data.table_batches import check_columns
 from dplasso.encoding.contract import as_arrow
-from dplasso.encoding.origin import Origin, check_same_origin, origin_of, with_origin
+from dplasso.encoding.origin import Origin, check_same_origin, origin_of, warn_of_draft, with_origin
 from dplasso.encoding.schema import Schema, encode, read_schema, schema_from_json
-from dplasso.errors import DataError, PrivacyLeakWarning, need
+from dplasso.errors import DataError, need
 
 _ROWS_AT_ONCE = 1 << 16
 # Names of hashed columns, as objects, take about a hundred bytes each.
@@ -185,28 +184,6 @@ class PublicEncoder(TransformerMixin, BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.allow_nan = True
         return tags
-
-
-def warn_of_draft(origin: Origin | None, stacklevel: int = 4) -> None:
-    """Issue `PrivacyLeakWarning` for a draft that nobody has edited or confirmed, but not twice."""
-    schema = None if origin is None or origin.warned else origin.schema
-    if schema is None:
-        return
-    if schema.is_unedited_draft:
-        parts = zip(schema.parts, schema.confirm, strict=True)
-        marked = [part.columns[0] for part, mark in parts if mark]
-        left = f"confirm the parts for {', '.join(marked[:5])}{' ...' * (len(marked) > 5)}"
-        note = schema.note
-        rest = f". {note[0].upper()}{note[1:]}" if note else f": {left}"
-        sentence = f"the schema is a draft that nobody has edited{rest}"
-    elif schema.confirmed is False:
-        sentence = (
-            "nobody has confirmed that the schema uses public knowledge only: check it, and set "
-            '"confirmed" to true in its file'
-        )
-    else:
-        return
-    warnings.warn(sentence, PrivacyLeakWarning, stacklevel)
 
 
 def is_frame(X: Any) -> bool:

@@ -6,6 +6,7 @@ are the public steps of a pipeline that turn raw records into rows for the model
 """
 
 import re
+import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dplasso.encoding.schema import ReleasedEdges, Schema, schema_from_json, shown_settings
-from dplasso.errors import DataError
+from dplasso.errors import DataError, PrivacyLeakWarning
 from dplasso.matrix.edged_rows import EdgedRows
 
 _ATTRIBUTE = "dplasso_origin"
@@ -83,6 +84,28 @@ def origin_of(X: Any) -> Origin | None:
 def columns_declared(origin: Origin | None) -> bool:
     """Return whether the number of columns is public, as that of an array without an origin."""
     return origin is None or origin.columns_declared
+
+
+def warn_of_draft(origin: Origin | None, stacklevel: int = 4) -> None:
+    """Issue `PrivacyLeakWarning` for a draft that nobody has edited or confirmed, but not twice."""
+    schema = None if origin is None or origin.warned else origin.schema
+    if schema is None:
+        return
+    if schema.is_unedited_draft:
+        parts = zip(schema.parts, schema.confirm, strict=True)
+        marked = [part.columns[0] for part, mark in parts if mark]
+        left = f"confirm the parts for {', '.join(marked[:5])}{' ...' * (len(marked) > 5)}"
+        note = schema.note
+        rest = f". {note[0].upper()}{note[1:]}" if note else f": {left}"
+        sentence = f"the schema is a draft that nobody has edited{rest}"
+    elif schema.confirmed is False:
+        sentence = (
+            "nobody has confirmed that the schema uses public knowledge only: check it, and set "
+            '"confirmed" to true in its file'
+        )
+    else:
+        return
+    warnings.warn(sentence, PrivacyLeakWarning, stacklevel)
 
 
 def refuse_lost_edges(X: Any) -> None:

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from dplasso.encoding.encoder import warn_of_draft
-from dplasso.encoding.origin import refuse_lost_edges
+from dplasso.encoding.origin import refuse_lost_edges, warn_of_draft
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.fit.method import Method
 from dplasso.fit.public_knowledge import refuse_private

@@ -1,10 +1,29 @@
-"""Parameters as JSON values: an object with one entry says what JSON has no form for."""
+"""Results and parameters as JSON values.
+
+Of parameters, an object with one entry says what JSON has no form for.
+"""
 
 import math
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+
+def json_safe(value: Any) -> Any:
+    """Turn a value into what strict JSON can hold: infinities become "inf"/"-inf", NaN null."""
+    if isinstance(value, Mapping):
+        return {str(key): json_safe(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_safe(item) for item in value]
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return value
 
 
 def to_json(value: Any, other: Callable[[Any], Any]) -> Any:

@@ -81,7 +81,7 @@ class Schedule:
     @property
     def standard_error(self) -> float:
         """Standard deviation of every released weight due to the noise."""
-        return self.step_size * float(np.linalg.norm(self._paths * self.noise_scales))
+        return self.step_size * float(np.linalg.norm(self.paths * self.noise_scales))
 
     @cached_property
     def noise_scales(self) -> NDArray[np.float64]:
@@ -90,7 +90,7 @@ class Schedule:
         The share of mu^2 of a gradient is proportional to its effect on the released weights, which
         minimises their noise for a flat loss. Shares are rounded to powers of two.
         """
-        parts = np.exp2(np.round(np.log2(self._paths / self._paths.max())))
+        parts = np.exp2(np.round(np.log2(self.paths / self.paths.max())))
         parts = np.maximum(parts, LARGEST_RATIO**-2)
         scales: NDArray[np.float64] = self.noise_scale * np.sqrt(parts.mean() / parts)
         return scales
@@ -105,20 +105,16 @@ class Schedule:
         return total / (self.n_steps - self.first_averaged + 1)
 
     @cached_property
-    def _paths(self) -> NDArray[np.float64]:
-        return paths(self.n_steps, self.momentum, self.first_averaged)
-
-
-def paths(n_steps: int, momentum: float, first_averaged: int) -> NDArray[np.float64]:
-    """Return the effect of each gradient on the averaged iterate of a flat loss, over h."""
-    count = n_steps - first_averaged + 1
-    later, reach, effects = 0.0, 0.0, np.empty(n_steps)
-    for step in range(n_steps, 0, -1):
-        # A gradient moves all later iterates, and through the momentum the later steps.
-        later += step >= first_averaged
-        reach = later / count + momentum * reach
-        effects[step - 1] = reach
-    return effects
+    def paths(self) -> NDArray[np.float64]:
+        """The effect of each gradient on the averaged iterate of a flat loss, over h."""
+        count = self.n_steps - self.first_averaged + 1
+        later, reach, effects = 0.0, 0.0, np.empty(self.n_steps)
+        for step in range(self.n_steps, 0, -1):
+            # A gradient moves all later iterates, and through the momentum the later steps.
+            later += step >= self.first_averaged
+            reach = later / count + self.momentum * reach
+            effects[step - 1] = reach
+        return effects
 
 
 def further(signal: float, n_columns: int) -> float:
@@ -169,9 +165,9 @@ def schedule_for(
     remembered = max(1.0, min(remembered, _MEMORY * n_steps))
     momentum = 1.0 - 1.0 / remembered
     largest = 2.0 * _STABLE * (1.0 + momentum) / bend
-    step_size = min(largest, path / float(paths(n_steps, momentum, first).sum()))
     noise_scale = sensitivity * math.sqrt(n_steps) / mu
-    return Schedule(n_steps, step_size, momentum, first, noise_scale, sensitivity)
+    longest = Schedule(n_steps, largest, momentum, first, noise_scale, sensitivity)
+    return replace(longest, step_size=min(largest, path / float(longest.paths.sum())))
 
 
 def plan_stages(

@@ -143,8 +143,3 @@ RELATIONS = {
 def check_neighbors(neighbors: Any) -> str:
     """Return the name of the neighbour relation."""
     return check_choice("neighbors", neighbors, tuple(RELATIONS))
-
-
-def keeps_labels_alone(neighbors: str) -> bool:
-    """Return whether only labels are private under a relation."""
-    return not RELATIONS[neighbors].hides_features

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
+from dplasso.files.json_values import json_safe
 from dplasso.privacy import wording
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import RELATIONS
@@ -194,7 +195,7 @@ class PrivacyStatement:
         """Return the attributes, in their order, as JSON can hold them; infinity becomes "inf"."""
         held = asdict(replace(self, releases=()))
         held["releases"] = [item._asdict() for item in self.releases]
-        return {name: _to_json(value) for name, value in held.items()}
+        return {name: json_safe(value) for name, value in held.items()}
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return the statement as the text of one JSON object; `indent` as in `json.dumps`."""
@@ -237,17 +238,8 @@ class PrivacyStatement:
     __str__ = text
 
 
-def _to_json(value: Any) -> Any:
-    """Return an entry as JSON holds it; infinity becomes "inf"."""
-    if isinstance(value, tuple | list):
-        return [_to_json(item) for item in value]
-    if isinstance(value, Mapping):
-        return {name: _to_json(item) for name, item in value.items()}
-    return "inf" if value == math.inf else value
-
-
 def _from_json(name: str, value: Any) -> Any:
-    """Return the entry that `_to_json` was called with; whole numbers become floats."""
+    """Return the entry that `json_safe` was called with; whole numbers become floats."""
     if name == "releases":
         try:
             return tuple(

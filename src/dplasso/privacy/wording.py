@@ -7,7 +7,7 @@ from decimal import ROUND_DOWN, ROUND_UP, Context
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dplasso.errors import PrivacyLeakWarning, WeakPrivacyWarning
-from dplasso.privacy.parameters import RELATIONS, keeps_labels_alone
+from dplasso.privacy.parameters import RELATIONS
 
 if TYPE_CHECKING:
     from dplasso.privacy.statement import PrivacyStatement
@@ -99,7 +99,7 @@ def _protection(statement: "PrivacyStatement") -> str:
         moved, others = f"any {rows} records of one person", "any others"
         other, labels = "other", "labels"
         less = "A person with more rows is protected less."
-    if keeps_labels_alone(statement.neighbors):
+    if not RELATIONS[statement.neighbors].hides_features:
         who = f"the {labels} of {who}"
     changed = RELATIONS[statement.neighbors].changed.format(
         others=others, labels=f"{other} {labels}"
@@ -111,7 +111,7 @@ def _protection(statement: "PrivacyStatement") -> str:
             for times, epsilon in by_rows.items()
         ]
         less += f" The epsilon of a person with {', '.join(weaker)}."
-    if keeps_labels_alone(statement.neighbors):
+    if not RELATIONS[statement.neighbors].hides_features:
         less += f" {LABELS_ALONE}"
     factor = f" = {rounded_up(math.exp(statement.epsilon))}" if statement.epsilon < 20 else ""
     return (
@@ -181,7 +181,7 @@ def assumptions(statement: "PrivacyStatement") -> str:
         uses = "predicts the named columns by" if named else "uses the latent directions of"
         start += f" The fit {uses} {statement.public_rows}"
         unprotected = "; the people in these rows are not protected by this fit"
-        start += "." if keeps_labels_alone(statement.neighbors) else f"{unprotected}."
+        start += f"{unprotected}." if RELATIONS[statement.neighbors].hides_features else "."
     if not statement.is_private:
         return (
             f"Settings: {statement.steps:,} steps, mechanism {statement.mechanism!r}, randomness "
@@ -199,7 +199,7 @@ def assumptions(statement: "PrivacyStatement") -> str:
             "releases from these records are not counted here."
         )
     clipped, bound = statement.number("feature_bound"), ""
-    rows = "" if not keeps_labels_alone(statement.neighbors) else "the features of all rows, "
+    rows = "" if RELATIONS[statement.neighbors].hides_features else "the features of all rows, "
     if clipped is not None:
         bound = f"the bound on entries ({clipped:g}; larger entries were clipped to it), "
     if statement.records == COUNT_PUBLIC:
@@ -271,7 +271,7 @@ def cautions_of(
         cautions = [_not_private(statement)]
     else:
         cautions = [*_of_epsilon(statement), *_of_delta(statement.delta, n_records)]
-        if keeps_labels_alone(statement.neighbors):
+        if not RELATIONS[statement.neighbors].hides_features:
             cautions.append(Caution(AMBER, _ONLY_LABELS))
         if statement.classes == CLASSES_FROM_Y:
             shown = ", ".join(map(repr, classes[:_CLASSES_SHOWN]))

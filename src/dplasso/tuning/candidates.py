@@ -11,8 +11,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.model_selection import ParameterGrid
 
 from dplasso.data.store import Store, check_entries
-from dplasso.encoding.encoder import warn_of_draft
-from dplasso.encoding.origin import refuse_lost_edges
+from dplasso.encoding.origin import refuse_lost_edges, warn_of_draft
 from dplasso.errors import DataError, ParameterError, ParameterTypeError, shown
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import (

@@ -28,11 +28,11 @@ from dplasso.ledger import Ledger, charged, check_affordable, checked_ledger
 from dplasso.privacy.accounting import calibrate_mu, gaussian_epsilon
 from dplasso.privacy.budget import LARGEST_EPSILON, MOST_EARLIER, Budget
 from dplasso.privacy.parameters import (
+    RELATIONS,
     check_delta,
     check_epsilon,
     check_neighbors,
     check_positive,
-    keeps_labels_alone,
 )
 from dplasso.privacy.randomness import random_stream
 from dplasso.privacy.statement import StatedRelease, make_statement
@@ -165,7 +165,7 @@ def edges_budget(
     epsilon = min(check_positive("epsilon", check_epsilon(epsilon)), LARGEST_EPSILON)
     if not 0.0 < share < 0.5:
         raise ParameterError(f"`share` must lie between 0 and 0.5, got {shown(share)}")
-    if keeps_labels_alone(check_neighbors(neighbors)):
+    if not RELATIONS[check_neighbors(neighbors)].hides_features:
         raise ParameterError(
             "with `neighbors='label'` features are public, so edges need no noise; use the "
             "quantiles of the table"
