@@ -124,7 +124,7 @@ MISMATCHES = [
     ("array 'data': values of type complex128", {"data": np.ones(6, complex)}),
     ("array 'y': 3 labels for 4 records", {"y": np.zeros(3)}),
     ("array 'y': labels must be a one-dimensional .* 2 dimensions", {"y": np.zeros((4, 1))}),
-    ("array 'y': label 2 is not a finite", {"y": np.array([0, 1, np.nan, 1])}),
+    ("row 3: the label is not a finite", {"y": np.array([0, 1, np.nan, 1])}),
     ("not an undamaged .npz of plain arrays", {"y": np.array([1, "a", 2, 3], object)}),
     ("array 'y': a label holds an invalid", {"y": np.full(4, 0x110000, "<u4").view("<U1")}),
     ("array 'y': a label holds an invalid", {"y": np.full(4, 0x110000, ">u4").view(">U1")}),

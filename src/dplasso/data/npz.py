@@ -36,7 +36,7 @@ def row_source(files: SourceFiles, layout: Layout) -> BlockSource:
             "files, store the labels in each as 'y'"
         )
     n_features = layout.n_features or max(
-        _shape(path, _read_arrays(path, only=("format", "shape")))[1] for path in files.paths
+        _shape(path, _read_arrays(path, only=("format", "shape")))[2] for path in files.paths
     )
 
     def read(i: int, memory_bytes: int) -> Generator[Piece]:
@@ -57,13 +57,13 @@ def read_npz(
 ) -> tuple[csr_array, NDArray[Any]]:
     """Return the sparse matrix (CSR, CSC or COO) of a .npz, as sorted CSR, and its labels."""
     arrays = _read_arrays(path)
-    n_rows, n_columns = _shape(path, arrays)
+    layout_of_arrays, n_rows, n_columns = _shape(path, arrays)
     if n_rows == 0:
         raise DataError(f"{path} holds no records; at least one is needed")
     # Labels first: their number shows a damaged number of rows.
     wanted = layout.labelled or layout.labels_path is not None
     labels = _labels(path, arrays, layout.labels_path, n_rows) if wanted else None
-    X = _matrix(path, arrays)
+    X = _matrix(path, arrays, layout_of_arrays, (n_rows, n_columns))
     y = np.zeros(n_rows) if labels is None else labels
     if n_features is None or n_features == n_columns:
         return X, y
@@ -101,27 +101,22 @@ def _array(path: Path, arrays: _Arrays, name: str, ndim: int = 1) -> NDArray[Any
     return array
 
 
-def _layout(path: Path, arrays: _Arrays) -> str:
+def _shape(path: Path, arrays: _Arrays) -> tuple[str, int, int]:
+    """Return the sparse format, and the numbers of rows and columns."""
     value = _array(path, arrays, "format", 0).item()
     layout = value.decode("latin-1") if isinstance(value, bytes) else str(value)
     if layout not in _LAYOUTS:
         raise DataError(f"{path}: sparse format {layout!r} cannot be read; use csr, csc or coo")
-    return layout
-
-
-def _shape(path: Path, arrays: _Arrays) -> tuple[int, int]:
-    _layout(path, arrays)
     shape = _array(path, arrays, "shape")
     if shape.size != 2 or shape.dtype.kind not in "iu" or (shape < 0).any():
         raise DataError(f"{path}, array 'shape': it must be two non-negative whole numbers")
     n_rows, n_columns = shape.tolist()
     if max(n_rows, n_columns) > MOST_COLUMNS:
         raise DataError(f"{path}, array 'shape': sizes must be below 2**63")
-    return n_rows, n_columns
+    return layout, n_rows, n_columns
 
 
-def _matrix(path: Path, arrays: _Arrays) -> csr_array:
-    shape, layout = _shape(path, arrays), _layout(path, arrays)
+def _matrix(path: Path, arrays: _Arrays, layout: str, shape: tuple[int, int]) -> csr_array:
     make, names = _LAYOUTS[layout]
     values = _values(path, _array(path, arrays, "data"))
     first, second = (_whole_numbers(path, name, _array(path, arrays, name)) for name in names)
@@ -138,8 +133,7 @@ def _matrix(path: Path, arrays: _Arrays) -> csr_array:
         X = csr_array(X)
     except ValueError as error:
         raise DataError(f"{path}: the arrays do not form a {layout} matrix: {error}") from None
-    if not X.has_sorted_indices:
-        X = X.sorted_indices()
+    X.sort_indices()
     _, row, _ = check_rows(X.indptr.astype(np.int64, copy=False), X.indices, X.shape[1])
     if row >= 0:
         raise DataError(f"{path}: row {row} (from 0) has two entries in one column")
@@ -151,14 +145,11 @@ def _values(path: Path, values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind not in "fiub" or values.dtype.itemsize > 8:
         raise DataError(f"{path}, array 'data': values of type {values.dtype} are not supported")
     values = values.astype(working_dtype(values), copy=False)
-    _check_finite(f"{path}, array 'data': entry", values)
-    return values
-
-
-def _check_finite(what: str, numbers: NDArray[Any]) -> None:
-    finite = np.isfinite(numbers)
+    finite = np.isfinite(values)
     if not finite.all():
-        raise DataError(f"{what} {int(np.argmin(finite))} is not a finite number")
+        at = int(np.argmin(finite))
+        raise DataError(f"{path}, array 'data': entry {at} is not a finite number")
+    return values
 
 
 def _whole_numbers(path: Path, name: str, numbers: NDArray[Any]) -> NDArray[Any]:
@@ -195,8 +186,6 @@ def _labels(
         )
     if y.size != n_rows:
         raise DataError(f"{where}: {y.size} labels for {n_rows} records")
-    if y.dtype.kind == "f":
-        _check_finite(f"{where}: label", y)
     if y.dtype.kind == "U" and y.itemsize:
         native = np.ascontiguousarray(y.astype(y.dtype.newbyteorder("=")))
         # numpy accepts any 32 bits as a character, but Python does not.

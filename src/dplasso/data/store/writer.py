@@ -19,7 +19,6 @@ from dplasso.data.blocks import (
     check_shape,
 )
 from dplasso.data.labels import labels_of_one_kind
-from dplasso.data.people import WORDS
 from dplasso.data.source_files import Progress, exhaust, in_order
 from dplasso.data.store.files import (
     COLUMNS_DECLARED,
@@ -208,7 +207,11 @@ class RowWriter:
         self._files[INDICES].append(indices)
         self._files["rows.indptr"].append(indptr[1:].astype(np.int64, copy=False) + self.n_entries)
         self._add_labels(block.labels)
-        self._add_people(block)
+        # A source has the people of all rows, or of none.
+        if block.people is not None:
+            if PEOPLE not in self._files:
+                self._files.new(PEOPLE, np.int64)
+            self._files[PEOPLE].append(block.people)
         self.n_entries += indices.size
         self.n_rows += indptr.size - 1
 
@@ -253,17 +256,6 @@ class RowWriter:
                 f"{_MOST_WORDS:,} different labels; check the label column"
             )
         return np.array([words[str(word)] for word in distinct], np.int32)[inverse]
-
-    def _add_people(self, block: RowBlock) -> None:
-        people = block.people
-        if people is not None and self.n_rows == 0:
-            self._files.new(PEOPLE, np.int64)
-        if (people is not None) != (PEOPLE in self._files) or (
-            people is not None and people.size != WORDS * block.labels.size
-        ):
-            raise DataError(f"{self._name}: some rows have a person and others do not")
-        if people is not None:
-            self._files[PEOPLE].append(people)
 
 
 def write_blocks(
