@@ -15,13 +15,13 @@ from dplasso.audit.claims import (
     Claim,
     Data,
     Finding,
-    Release,
     Target,
     bound_in_words,
     finding,
     largest_refuted,
     make_data,
 )
+from dplasso.frank_wolfe.transcript import Transcript
 
 # The share of canaries that are guessed, half of them "in": those with the clearest scores.
 GUESSED = 0.8
@@ -70,7 +70,7 @@ def one_run_epsilon(canaries: int, guesses: int, correct: int, delta: float, alp
     )
 
 
-def canary_scores(release: Release, canaries: int) -> NDArray[np.float64]:
+def canary_scores(release: Transcript, canaries: int) -> NDArray[np.float64]:
     """Return for every canary its feature's weight up to a factor: high if it seems to be in."""
     vertex, sign = np.asarray(release.vertex), np.asarray(release.sign, dtype=np.float64)
     steps = np.arange(2, vertex.size + 2)

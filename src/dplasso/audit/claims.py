@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from scipy.special import gammaln
 from scipy.stats import beta
 
 from dplasso.errors import ParameterError
+from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.accounting import bracket
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.exponential_mechanism import EXPONENT_SLACK
@@ -31,16 +32,7 @@ class Data(NamedTuple):
     y: NDArray[np.int64]
 
 
-class Release(Protocol):
-    """What a fit releases: coordinate and sign of each step's vertex, shape (T,), in order."""
-
-    @property
-    def vertex(self) -> NDArray[Any]: ...  # noqa: D102
-    @property
-    def sign(self) -> NDArray[Any]: ...  # noqa: D102
-
-
-Fit = Callable[[Data], Release]
+Fit = Callable[[Data], Transcript]
 
 
 @dataclass(frozen=True)

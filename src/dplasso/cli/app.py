@@ -15,13 +15,14 @@ from typer.core import TyperCommand, TyperGroup
 
 from dplasso.cli import output
 from dplasso.cli.options import (
+    NOT_GENERATED,
     SHARED,
     Chosen,
     StandIn,
     Text,
     declared,
     documented,
-    estimator_options,
+    estimator_parameters,
     names_of,
 )
 from dplasso.data.source_files import check_argument
@@ -78,7 +79,8 @@ def _expanded(owner: StandIn, texts: dict[str, Text]) -> tuple[list[Parameter], 
                 lambda kind, arguments, values: kind.load()(**arguments(values)), kind, arguments
             )
         elif kind == Chosen:
-            own = estimator_options(parameters)
+            every, left = estimator_parameters().items(), {*parameters, *NOT_GENERATED}
+            own = [option for name, (_, option) in every if name not in left]
             makers[name] = partial(_chosen, [option.name for option in own])
         else:
             own, makers[name] = [declared(name, kind, parameter.default, texts)], itemgetter(name)

@@ -156,7 +156,7 @@ _OF_THE_MODEL = (
     *("drift_tol", "infer", "l1_radius", "max_weights", "n_iter", "n_jobs", "selector", "solver"),
 )
 # Parameters without an option, or with one that is written by hand.
-_NOT_GENERATED = ("class_weight", "fit_intercept", "public_data", "public_rows", "verbose")
+NOT_GENERATED = ("class_weight", "fit_intercept", "public_data", "public_rows", "verbose")
 # How much of a parameter's docstring ``--help`` shows.
 _SENTENCES = 2
 
@@ -356,12 +356,6 @@ def _described(
     default = False if parameter.default is None else str(parameter.default)
     settings = {"min": None, "parser": parser, "show_default": default}
     return shown, declared(name, takes | None, None, {name: shown}, **settings)
-
-
-def estimator_options(but: Collection[str]) -> list[Parameter]:
-    """Return an option for each parameter of the estimators that has none yet."""
-    options = {name: option for name, (_, option) in estimator_parameters().items()}
-    return [option for name, option in options.items() if name not in (*but, *_NOT_GENERATED)]
 
 
 def number(text: str) -> float:

@@ -4,6 +4,7 @@ import json
 from dataclasses import fields
 from datetime import UTC, datetime
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from dplasso.model.weights import count_of, linear_part, signs, weights_of
 from dplasso.privacy.parameters import RELATIONS
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import percent, rounded_up
-from dplasso.report.bars import Bar, png_of
+from dplasso.report.bars import Bar
 from dplasso.report.displays import CurvesDisplay, WeightsDisplay, budget_bars
 from dplasso.report.page import Beside, cautions_about, model_facts, report_page
 
@@ -58,8 +59,10 @@ def show(
         # Hundreds of curves would take minutes, and nobody could read them.
         drawn = sorted(curves, key=lambda each: -float(np.ptp(each.effect)))[: max(1, top)]
         display = CurvesDisplay(drawn) if curves else WeightsDisplay(weights.top(top))
+        image = BytesIO()
+        display.plot().figure_.savefig(image, format="png", dpi=110)
         with output.uninterrupted():
-            output.write_file(plot, png_of(display.plot().figure_))
+            output.write_file(plot, image.getvalue())
     schema = held.schema
     heaviest = weights.top(top).rows()
     if schema is not None:

@@ -25,10 +25,11 @@ from dplasso.privacy.exponential_mechanism import (
     vertex_mechanism,
 )
 from dplasso.privacy.parameters import (
+    LARGEST_N_ITER,
     check_choice,
     check_feature_bound,
-    check_n_iter,
     check_positive,
+    check_whole,
     share_bits,
 )
 from dplasso.selection.registry import check_selector
@@ -69,6 +70,7 @@ class FrankWolfeLoop(Method):
             )
         if step == "paper" and params.get("class_weight") is not None:
             raise ParameterError("`mechanism='paper'` has no `class_weight`; leave it out")
+        right = f"between 1 and {LARGEST_N_ITER}"
         radius = check_positive("l1_radius", params["l1_radius"])
         bound = check_feature_bound(params["feature_bound"])
         if radius * bound > _LARGEST_MARGIN:
@@ -79,7 +81,7 @@ class FrankWolfeLoop(Method):
         return cls(
             **common,
             l1_radius=radius,
-            n_iter=check_n_iter(params["n_iter"]),
+            n_iter=check_whole("n_iter", params["n_iter"], right, LARGEST_N_ITER),
             feature_bound=bound,
             given_bound=word_or_number(
                 params,

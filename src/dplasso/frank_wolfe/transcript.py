@@ -36,10 +36,6 @@ class Transcript:
     def __len__(self) -> int:
         return int(self.vertex.size)
 
-    def first(self, count: int | None) -> "Transcript":
-        """Return the first vertices, a view."""
-        return Transcript(self.vertex[:count], self.sign[:count])
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Transcript):
             return NotImplemented

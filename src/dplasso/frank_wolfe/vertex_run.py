@@ -71,4 +71,4 @@ class VertexRun:
 
     def transcript(self, done: int | None = None) -> Transcript:
         """Return the first `done` vertices, by default all, as a view."""
-        return Transcript(self._vertex, self._sign).first(done)
+        return Transcript(self._vertex[:done], self._sign[:done])

@@ -27,7 +27,8 @@ def _number(name: str, value: Any) -> float:
     return float(value)
 
 
-def _whole(name: str, value: Any, right: str, most: float = math.inf) -> int:
+def check_whole(name: str, value: Any, right: str, most: float = math.inf) -> int:
+    """Return a parameter that is a whole number from 1 to `most`, `right` in words."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise ParameterTypeError(f"`{name}` must be a whole number, got {shown(value)}.")
     if not 1 <= int(value) <= most:
@@ -53,14 +54,9 @@ def check_delta(delta: Any) -> float:
     return value
 
 
-def check_n_iter(n_iter: Any) -> int:
-    """Return the number of steps, which is from 1 to 2,000,000."""
-    return _whole("n_iter", n_iter, f"between 1 and {LARGEST_N_ITER}", LARGEST_N_ITER)
-
-
 def check_rows_per_person(rows: Any) -> int:
     """Return how many rows of a person are protected together, at least 1."""
-    return _whole("rows_per_person", rows, "at least 1")
+    return check_whole("rows_per_person", rows, "at least 1")
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from dplasso.model.curves import Curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # Okabe-Ito colours, distinct for colour-blind readers and in grey print.
 BLUE, RED, GREY = "#0072B2", "#D55E00", "#999999"
@@ -106,13 +104,6 @@ def tidy(axes: "Axes", grid: Any = "both") -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_axisbelow(True)
     axes.grid(axis=grid, **GRID)
-
-
-def png_of(figure: "Figure") -> bytes:
-    """Return a figure as a PNG image."""
-    image = BytesIO()
-    figure.savefig(image, format="png", dpi=110)
-    return image.getvalue()
 
 
 def draw_curve(axes: "Axes", curve: Curve) -> None:

@@ -214,9 +214,14 @@ def _scores(scores: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _appendix(statement: PrivacyStatement) -> str:
+    facts = {
+        name.replace("_", " "): _worded(name, value)
+        for name, value in statement.to_dict().items()
+        if isinstance(value, bool) or value not in (None, "", [], {}, 0)
+    }
     return (
         "<h2>Appendix: the statement, entry by entry</h2>"
-        f"{_table(statement_facts(statement))}<p><small>Entries that are zero or empty are left "
+        f"{_table(facts)}<p><small>Entries that are zero or empty are left "
         "out; the file has them.</small></p>"
     )
 
@@ -288,15 +293,6 @@ def _cell(value: Any) -> str:
     if isinstance(value, list):
         return "<br>".join(map(_cell, value))
     return escape(str(value))
-
-
-def statement_facts(statement: PrivacyStatement) -> dict[str, Any]:
-    """Return a statement's entries in words, those that say something; their names likewise."""
-    return {
-        name.replace("_", " "): _worded(name, value)
-        for name, value in statement.to_dict().items()
-        if isinstance(value, bool) or value not in (None, "", [], {}, 0)
-    }
 
 
 def _worded(name: str, value: Any) -> Any:
