@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 
 def json_safe(value: Any) -> Any:
     """Turn a value into what strict JSON can hold: infinities become "inf"/"-inf", NaN null."""
@@ -28,6 +26,9 @@ def json_safe(value: Any) -> Any:
 
 def to_json(value: Any, other: Callable[[Any], Any]) -> Any:
     """Return a parameter as a JSON value; `other` converts, or refuses, what is not listed here."""
+    # Imported here because the command line loads this file for its help.
+    import numpy as np
+
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | str):
