@@ -187,22 +187,18 @@ class Sum:
 
 
 class Gradients(Sum):
-    """The sums of a step."""
+    """The sums of a step, in units of which a record adds at most `unit`."""
 
     sizes = SIZES
 
-    @property
-    def bound(self):
-        return self.loss.residual_bound
-
     def at(self, size, rows, scaling, unit):
         own = size * model(rows.n_columns + (scaling.constant > 0), self.loss.n_outputs)
-        return [rows.part(scaling, unit).sums(own.ravel())]
+        return [rows.part(scaling, unit / self.loss.residual_bound).sums(own.ravel())]
 
     def expected(self, size, X, y, scaling, weights):
         own = size * model(X.shape[1] + (scaling.constant > 0), self.loss.n_outputs)
-        given = {"record_weights": weights, **said(scaling)}
-        return reference.contributions(X, y, own, self.loss, UNIT, **given)
+        given = own, self.loss, UNIT / self.loss.residual_bound
+        return reference.contributions(X, y, *given, record_weights=weights, **said(scaling))
 
 
 class Energies(Sum):
@@ -297,6 +293,7 @@ LOSSES = {"logistic": Logistic(1.0), "clipped": LOGISTIC, "squared": Squared(0.5
 SUMS = {
     "gradients": Gradients(LOGISTIC),
     "gradients, other bound": Gradients(Logistic(0.7)),
+    "gradients, tiny bound": Gradients(Squared(1e-9)),
     "gradients, several": Gradients(Multinomial(3, norm_bound(3, 0.5))),
     "gradients, several, other bound": Gradients(Multinomial(3, 0.6)),
     "energies": Energies(LOGISTIC),

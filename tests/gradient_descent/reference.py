@@ -78,7 +78,7 @@ def contributions(
         found = [weight * q for q in residuals(loss, margins, float(label))]
         halves = [0.5**b for b in scale_exponents]
         shares = [
-            int(q * scale * unit * v * half)
+            int(q * unit * scale * v * half)
             for v, half in zip(row, halves, strict=True)
             for q in found
         ]

@@ -35,8 +35,9 @@ def row_gradients(data, loss, targets, model, units, first, last, alike, scaled,
 
     `units`: S and C S, the bound on a contribution.
     `alike`: whether all entries of X are one value, and which.
-    `scaled`, shape (N,): products with the weights on entry, ``q_i factor_i S`` on return, times
-    the entry if all are alike.
+    `scaled`, shape (N,): products with the weights on entry, ``q_i S factor_i`` on return, times
+    the entry if all are alike. In this order: of huge entries the factor is tiny, and its product
+    with a small residual would lose digits.
     `totals`, shape (1,): receives the contribution to the constant column.
     """
     (labels, weights, _, offsets), (unit, limit) = targets, units
@@ -62,7 +63,7 @@ def row_gradients(data, loss, targets, model, units, first, last, alike, scaled,
             for k in range(size):
                 total += share(some[k] * constant * unit, limit)
         for k in range(size):
-            products[k] = some[k] * factors[k] * unit
+            products[k] = some[k] * unit * factors[k]
         if all_alike:
             for k in range(size):
                 products[k] *= value
@@ -84,7 +85,7 @@ def row_gradient_vectors(data, loss, targets, model, units, first, last, alike, 
         residual_vector(loss, margins, labels[i], residuals)
         for k in range(margins.size):
             q = weight_of(weights, i) * residuals[k]
-            scaled[i, k] = q * factor[i] * unit
+            scaled[i, k] = q * unit * factor[i]
             if all_alike:
                 scaled[i, k] *= value
             if constant != 0.0:
