@@ -321,6 +321,8 @@ def _triples(records: Records, *, last: bool) -> Any:
 
 def _coo(records: Records) -> sp.coo_array:
     rows, columns, values = _triples(records, last=True)
+    # scipy has no such matrix of half precision.
+    values = values.astype(np.float32) if values.dtype == np.float16 else values
     return sp.coo_array((values, (rows, columns)), shape=(len(records.rows), N_COLUMNS))
 
 
