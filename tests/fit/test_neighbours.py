@@ -15,7 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from dplasso import DPFrankWolfeClassifier, DPLasso, DPLassoClassifier, DPLogisticRegression
+from dplasso import (
+    DPFrankWolfeClassifier,
+    DPLasso,
+    DPLassoClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+)
 from dplasso.frank_wolfe import large_step
 from dplasso.frank_wolfe.large_step import large_rows
 from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
@@ -313,6 +319,25 @@ def test_a_record_of_weight_0_moves_nothing(kind):
     found = compare_fits(work, *pair)
     assert found.violations == ()
     assert found.largest == 0.0
+
+
+@pytest.mark.parametrize("odd", ["target", "row"])
+def test_no_record_ends_a_charged_fit_where_numpy_raises_errors(odd):
+    """Of a number so small that its square, or its product with a factor, is 0."""
+    X, y = common_records(dtype=np.float64)
+    y, prior = y.astype(float), np.append(0.0, np.ones(N_COLUMNS - 1))
+    if odd == "target":
+        y[3] = 1e-200
+    else:
+        X[3] = np.append(1e300, np.full(N_COLUMNS - 1, 5e-324))
+    model = DPLinearRegression(1.0, target_bounds=(-1.0, 1.0), prior=prior)
+    ended = ""
+    with np.errstate(all="raise"), short_runs():
+        try:
+            model.fit(X, y)
+        except FloatingPointError as error:
+            ended = str(error)
+    assert ended == ""
 
 
 def powers(lowest, highest):

@@ -97,6 +97,8 @@ class Hooks:
         return lambda done, n_steps: progress(taken + done, taken + n_steps + later)
 
 
+# The caller may have numpy raise errors, and a tiny number of one record would end a charged fit.
+@np.errstate(all="ignore")
 def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, dict[str, Any]]:
     """Fit a model; return it, and what a fit without privacy notes of its steps, by attribute.
 
