@@ -83,9 +83,11 @@ def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[tuple[b
             try:
                 return stream.read(block_bytes), raw.tell()
             except _STREAM_ERRORS as error:
-                damaged = f"the {suffix} stream is damaged or truncated"
-                problem = damaged if suffix in _OPENERS else "cannot be read"
-                raise DataError(f"{path}: {problem}: {error}") from error
+                problem = f"cannot be read: {error}"
+                if suffix in _OPENERS:
+                    # The message may quote the first bytes.
+                    problem = f"the {suffix} stream is damaged or truncated; compress it again"
+                raise DataError(f"{path}: {problem}") from error
 
         pending: list[bytes] = []  # the start of a line that has not ended yet
         mark_of_order = codecs.BOM_UTF8  # removed from the start of the text
