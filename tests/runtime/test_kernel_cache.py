@@ -1,6 +1,7 @@
 """Compiled kernels are kept, but never longer than the sources they came from."""
 
 import contextlib
+import errno
 import json
 import os
 import subprocess
@@ -277,6 +278,15 @@ def test_of_two_processes_that_compile_at_a_time_none_spoils_the_other_s_code(mo
             results.append(kernel(first_of)(numbers))
     assert begun
     assert results == [1.0, 1.0]
+
+
+def test_a_full_disk_keeps_no_kernel_and_ends_nothing(monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(IndexDataCacheFile, "_load_index", lambda _: {})
+    monkeypatch.setattr(IndexDataCacheFile, "_save_data", full)
+    assert kernel(first_of)(np.ones(1)) == 1.0
 
 
 SCRIPT = """
