@@ -15,6 +15,7 @@ from dplasso import (
     open_store,
     write_store,
 )
+from dplasso.cluster import ThreadEngine
 from dplasso.runtime import progress as said
 from estimators.kinds import few, numbers
 from people import hashes_of
@@ -63,6 +64,17 @@ def test_a_fit_on_the_store_has_the_same_bits(form, place):
     again = sklearn.clone(model).fit(write_store(place, rows, targets))
     np.testing.assert_array_equal(numbers(again), numbers(model.fit(rows, targets)))
     assert again.privacy_ == model.privacy_
+
+
+def test_names_of_columns_are_kept(place):
+    frame = pd.DataFrame(X.toarray()).add_prefix("x")
+    store, other = write_store(place, frame, Y), write_store(place.with_name("o"), X[:20], Y[:20])
+    model = DPLogisticRegression(5.0, classes=[0, 1])
+    for rows in (store, [store]):
+        engine = ThreadEngine() if isinstance(rows, list) else None
+        assert model.fit(rows, engine=engine).feature_names_in_.tolist() == list(frame)
+    with pytest.raises(DataError, match="o does not have the column names of"):
+        model.fit([store, other], engine=ThreadEngine())
 
 
 @pytest.mark.parametrize("kind", [str, int, float])

@@ -45,8 +45,8 @@ def write_store(
     path : str or path-like
         The folder to make.
     X : sparse or dense matrix, shape (N, D)
-        One record per row, as for `fit`. Rows of `PublicEncoder.transform` keep their schema. Names
-        of columns of a data frame are not stored.
+        One record per row, as for `fit`. Rows of `PublicEncoder.transform` keep their schema, and
+        data frames the names of their columns.
     y : array-like, shape (N,)
         Labels or targets: finite numbers, booleans or texts, all of one type.
     groups : array-like, shape (N,), default=None
@@ -89,13 +89,12 @@ def write_store(
     if groups is not None:
         number_groups([("groups", groups, labels.size)])  # Refuses what a fit refuses.
         people, _ = hash_people(groups, lambda row: f"groups, row {row + 1:,}")
-    origin = records.origin
-    rows, declared = csr_array(records.X), columns_declared(origin)
+    rows, declared = csr_array(records.X), columns_declared(records.origin)
     return store.write_blocks(
         matrix_source(rows, labels, people, declared=declared),
         path,
         force=force,
-        origin=None if origin is None else origin.to_json(),
+        origin=records.described(),
         progress=progress or late_progress(f"writing {Path(path).name}", "rows"),
     )
 

@@ -15,7 +15,7 @@ from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import Partition
 from dplasso.data.people import number_groups
 from dplasso.data.source_files import checked_address, is_address
-from dplasso.data.store import Store
+from dplasso.data.store import NAMES, Store, names_in
 from dplasso.encoding.origin import (
     Origin,
     check_same_origin,
@@ -121,13 +121,9 @@ def cluster_records(
     partitions = list(X) if isinstance(X, list | tuple) else [X]
     labels = [None] * len(partitions) if y is None else _each(y, X, len(partitions), "labels")
     parts: list[Partition] = []
-    names: list[Any] = []
     for number, (some, targets) in enumerate(zip(partitions, labels, strict=True), 1):
-        part, own = _partition(estimator, some, targets, number, isinstance(method.targets, Labels))
-        parts.append(part)
-        names.append(own)
-        if not np.array_equal(names[-1], names[0]):
-            raise DataError(f"{part.name} does not have the column names of partition 1")
+        kind = isinstance(method.targets, Labels)
+        parts.append(_partition(estimator, some, targets, number, takes_matrix=kind))
     _refuse_twice(parts, partitions)
     if sample_weight is not None:
         weights = _checked(_each(sample_weight, X, len(partitions), "weights"), method)
@@ -137,10 +133,13 @@ def cluster_records(
         parts = _limited(parts, people, method.rows_per_person)
     workers = Partitions(engine, parts, progress)
     try:
-        origins = [origin_from_json(description.origin) for description in workers.descriptions]
+        described = [description.origin for description in workers.descriptions]
+        origins, names = list(map(origin_from_json, described)), names_in(described[0])
         edges = [None if origin is None else origin.edges for origin in origins]
-        for part, origin, released in zip(parts, origins, edges, strict=True):
+        for part, origin, released, own in zip(parts, origins, edges, described, strict=True):
             check_same_origin(origins[0], origin, part.name)
+            if own.get(NAMES) != described[0].get(NAMES):
+                raise DataError(f"{part.name} does not have the column names of {parts[0].name}")
             if released != edges[0]:
                 # The fit covers what one release cost.
                 raise DataError(
@@ -158,7 +157,7 @@ def cluster_records(
     n_labels = 0 if first is None or first.ndim == 1 else int(first.shape[1])
     weighted, by_person = sample_weight is not None, groups is not None or knows_people
     origin = next((one for one in origins if not columns_declared(one)), origins[0])
-    return ClusterRecords(workers, names[0], origin, weighted, by_person, n_labels)
+    return ClusterRecords(workers, names, origin, weighted, by_person, n_labels)
 
 
 def _each(some: Any, X: Any, n_partitions: int, kind: str) -> list[Any]:
@@ -204,18 +203,17 @@ def _limited(parts: list[Partition], people: list[Any], rows_per_person: int) ->
 
 
 def _partition(
-    estimator: BaseEstimator, X: Any, y: Any, number: int, takes_matrix: bool
-) -> tuple[Partition, NDArray[np.object_] | None]:
-    """Return a partition and the names of its columns, if it has any."""
+    estimator: BaseEstimator, X: Any, y: Any, number: int, *, takes_matrix: bool
+) -> Partition:
+    """Return a partition."""
     if isinstance(X, Store | str | os.PathLike):
         path = os.fspath(X.path if isinstance(X, Store) else X)
         path = checked_address(path) if is_address(path) else os.path.realpath(path)
         if y is not None:
             raise DataError(f"{path} has its own labels; leave y out")
-        return Partition(path, path=path), None
+        return Partition(path, path=path)
     own = local_records(estimator, X, y, takes_matrix=takes_matrix)
-    origin = None if own.origin is None else own.origin.to_json()
-    return Partition(f"partition {number}", X=own.X, y=own.y, origin=origin), own.feature_names
+    return Partition(f"partition {number}", X=own.X, y=own.y, origin=own.described())
 
 
 def _refuse_twice(parts: list[Partition], partitions: list[Any]) -> None:

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from dplasso.data.people import number_groups
-from dplasso.data.store import Store, check_entries
+from dplasso.data.store import NAMES, Store, check_entries
 from dplasso.encoding.origin import Origin, origin_of
 from dplasso.errors import DataError, in_our_words
 from dplasso.fit.task import Task
@@ -79,6 +79,11 @@ class LocalRecords:
     @property
     def weighted(self) -> bool:
         return self.weights is not None
+
+    def described(self) -> dict[str, Any]:
+        """Return origin and names of the columns as JSON values, as in a store."""
+        made = {} if self.origin is None else self.origin.to_json()
+        return made if self.feature_names is None else made | {NAMES: self.feature_names.tolist()}
 
     def limited(self, groups: ArrayLike | None, rows_per_person: int) -> "LocalRecords":
         """Leave out all but the first rows of each person, who may be those of a store."""
@@ -172,7 +177,7 @@ def local_records(
                 f"`y` has the shape {labels.shape}; one label for each record is needed"
             )
         check_consistent_length(X, labels)
-    return LocalRecords(X, labels, None, origin_of(X))
+    return LocalRecords(X, labels, X.feature_names, origin_of(X))
 
 
 def _is_matrix(y: Any) -> bool:

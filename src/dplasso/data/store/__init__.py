@@ -1,5 +1,7 @@
 """Data sets on disk that are mapped into memory; ``docs/store.md`` describes the format."""
 
+from dplasso.data.store.files import NAMES as NAMES
+from dplasso.data.store.files import names_in as names_in
 from dplasso.data.store.opening import Store as Store
 from dplasso.data.store.opening import check_entries as check_entries
 from dplasso.data.store.opening import describe as describe

@@ -36,6 +36,8 @@ PARTIAL_SUFFIX, REPLACED_SUFFIX = ".partial", ".replaced"
 RECAST_SUFFIX = ".recast"
 # Entry of the origin: whether D was declared at conversion rather than computed from the data.
 COLUMNS_DECLARED = "columns_declared"
+# Entry of the origin: the names of the columns, if they have any.
+NAMES = "names"
 # Bytes before an array's data: the length of numpy's own header of a flat array.
 DATA_OFFSET = 128
 LABELS, PEOPLE = "labels", "people"
@@ -141,6 +143,12 @@ def _checksum(document: Mapping[str, Any]) -> int:
     return zlib.crc32(text.encode())
 
 
+def names_in(origin: Mapping[str, Any]) -> NDArray[np.object_] | None:
+    """Return the names of the columns in an origin; None for none."""
+    names = origin.get(NAMES)
+    return None if names is None else np.array(names, object)
+
+
 def read_header(directory: Path) -> StoreHeader:
     """Read and check a header; `StoreError` if it is damaged or of another format or version."""
     path = directory / HEADER_FILE
@@ -181,6 +189,8 @@ def _parse_header(document: dict[str, Any]) -> StoreHeader:
         isinstance(origin, dict) and isinstance(origin.get(COLUMNS_DECLARED), bool),
         "its origin does not say whether the columns were declared",
     )
+    names = origin.get(NAMES, [""] * n_columns)
+    _require([*map(type, names)] == [str] * n_columns, "its origin does not name every column")
     arrays = {
         name: ArrayEntry(
             entry["dtype"],

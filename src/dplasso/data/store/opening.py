@@ -30,6 +30,7 @@ from dplasso.data.store.files import (
     StoreHeader,
     array_file,
     bytes_of,
+    names_in,
     open_array,
     partial_directory,
     read_header,
@@ -82,6 +83,11 @@ class Store:
     def columns_declared(self) -> bool:
         """Whether D was declared at conversion; False if it was computed from the data."""
         return bool(self.header.origin[COLUMNS_DECLARED])
+
+    @property
+    def feature_names(self) -> NDArray[np.object_] | None:
+        """The names of the columns of a data frame; None for none."""
+        return names_in(self.header.origin)
 
     @property
     def X(self) -> "Store":  # noqa: N802
