@@ -164,6 +164,7 @@ fit t.parquet --epsilon 1 --schema city.json --features 9 => the schema makes 5 
 fit none.csv --epsilon 1 --schema city.json => none.csv holds no records
 fit part-1.svm --epsilon 1 --schema city.json => part-1.svm is not a table
 fit {gone.csv|gone.cvs|gone} --epsilon 1 --schema city.json => no such file
+{fit gone.csv --epsilon 1|convert gone.csv s|predict model.npz gone.csv} => no such file
 fit folder --epsilon 1 --schema city.json => folder is not a dplasso store
 {fit tables --epsilon 1|schema draft tables} => is a folder of tables | 'tables/*.parquet'
 2 GOOD --label-column y => --label-column is for tables

@@ -253,8 +253,10 @@ def expand(paths: Paths) -> list[Path]:
             if not matches:
                 raise DataError(f"{name}: no file matches this pattern")
             files += matches
-        else:
+        elif there:
             files.append(Path(name))
+        else:
+            raise DataError(f"{name}: no such file")
     if not files:
         raise DataError("no data file was passed; at least one is needed")
     seen: set[Path] = set()
