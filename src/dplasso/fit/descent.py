@@ -104,13 +104,13 @@ class GradientDescent(Method):
         method = super().starting(task, records)
         return replace(method, one_hot=one_hot_groups(records)) if self.infers else method
 
-    def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:
+    def plan(self, task: Task, n_features: int) -> Plan:
         """Count, scale, descend and calibrate; a short list by successive cuts."""
         # A statement before the fit is that of the widest spread.
         task = task.spread(1.0, math.inf)
         loss, most = task.gradient_loss(task.gradient_bound), self.max_weights
         stages = plan_stages(most, n_features, task.kappa)
-        first, vertex_loss = self._counting(task, weighted)
+        first, vertex_loss = self._counting(task)
         counting = self.counting(task, first)
         calibration = CALIBRATION_SHARE if self.from_prior else task.calibration
         fitted = 1.0 - self.infer.share
@@ -187,7 +187,7 @@ class GradientDescent(Method):
                 phases += inference(*common, self.one_hot)
         return Plan((*counting, *phases), descent.lay_out)
 
-    def _counting(self, task: Task, weighted: bool) -> tuple[Phase, Any]:
+    def _counting(self, task: Task) -> tuple[Phase, Any]:
         """Return the phase that counts records, and the loss that its counts start; None for N."""
         # A prior has intercepts of its own, but a spread is that around the mean. A record may have
         # many labels.
@@ -197,9 +197,7 @@ class GradientDescent(Method):
             vertex_loss = task.vertex_loss(task.bound)
             counting = count(task, vertex_loss, share=self.count_share(task))
             return counting, None if self.from_prior else vertex_loss
-        # Without privacy, weights stand for repeated rows. A private fit takes the number of rows,
-        # because the sum of the weights is not public under replace-one.
-        return count(task, by_weight=weighted and not self.is_private), None
+        return count(task), None
 
     @property
     def predicts_named(self) -> bool:

@@ -185,7 +185,7 @@ class FrankWolfeLoop(Method):
         )
         return problem, tolerance
 
-    def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:  # noqa: ARG002
+    def plan(self, task: Task, n_features: int) -> Plan:
         """Count the classes, where margins start at their balance; then draw T vertices."""
         bound = self.residual_bound(task)
         counting = count(task, task.vertex_loss(bound), self.n_records)

@@ -202,7 +202,7 @@ class Lasso(Method):
         mixes = self.learn_geometry is not None and self.is_private
         return Shape(task, n_features, self.max_weights, self.from_prior, mixes)
 
-    def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:  # noqa: ARG002
+    def plan(self, task: Task, n_features: int) -> Plan:
         """Count, draw columns or keep them by gradients, refit and calibrate."""
         # A statement before the fit is that of the widest spread.
         task = task.spread(1.0, math.inf)

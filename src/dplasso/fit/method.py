@@ -200,8 +200,8 @@ class Method:
             stacklevel=5,
         )
 
-    def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:
-        """Return the phases of a fit; `weighted`: whether records have weights."""
+    def plan(self, task: Task, n_features: int) -> Plan:
+        """Return the phases of a fit."""
         raise NotImplementedError
 
     def budget(self, task: Task, n_features: int) -> Budget:

@@ -22,7 +22,7 @@ from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
 from dplasso.gradient_descent.gradient_rows import GradientRows, build_gradient_rows
 from dplasso.losses.targets import Targets, targets_of
 from dplasso.matrix.compressed import without_duplicates, working_dtype
-from dplasso.matrix.orientations import Design, check_row_count
+from dplasso.matrix.orientations import Design
 from dplasso.matrix.starting import StartingModel, StartingRows
 from dplasso.privacy.wording import warn_once
 from dplasso.runtime.threads import Threads
@@ -141,7 +141,6 @@ class LocalRecords:
         prior: StartingModel | None = None,
     ) -> GradientRows:
         """Return the records for gradient descent, in the columns that are kept or in all."""
-        check_row_count(self.shape[0])
         return build_gradient_rows(self.X, loss, self.targets, threads, kept, prior, self.whole)
 
 

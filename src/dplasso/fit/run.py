@@ -155,7 +155,7 @@ def _prepared(method: Method, records: Records, hooks: Hooks) -> Begun:
         check_paid(method.ledger, edges.digest, f"the edges of {', '.join(edges.columns)}")
         earlier = [edges.stated(budget.rows_per_person)]
     statement = method.statement(task, budget, n_features, earlier, by_person=records.by_person)
-    plan = method.plan(task, n_features, records.weighted)
+    plan = method.plan(task, n_features)
     begun = Begun(method, task, budget, plan, statement, records)
     hooks.cautioned(begun.cautions(method.n_records))
     if hooks.checkpoints is None:

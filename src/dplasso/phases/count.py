@@ -36,13 +36,11 @@ def count(
     loss: Any = None,
     n_records: int | None = None,
     *,
-    by_weight: bool = False,
     share: float = COUNT_SHARE,
 ) -> Phase:
     """Return the phase that counts the records: with `loss` by class, otherwise all alike.
 
-    `n_records`: N, where it is public. `by_weight`: without privacy, the sum of the weights is N.
-    `share`: of the budget.
+    `n_records`: N, where it is public. `share`: of the budget.
     """
     words = "" if n_records is not None else "a noisy count of the records"
     if loss is not None:
@@ -57,7 +55,9 @@ def count(
 
     def counted(fit: Fit, released: Released, mu: float) -> Counted:  # noqa: ARG001
         records = fit.records
-        if by_weight:
+        if loss is None and records.weighted and math.isinf(mu):
+            # Without privacy, weights stand for repeated rows. A private fit takes the number of
+            # rows, because the sum of the weights is not public under replace-one.
             weights = np.concatenate(records.of_targets(lambda own: own.weights))
             return Counted(np.array([weights.sum()]), 0.0)
         sensitivity = moved(fit.budget)

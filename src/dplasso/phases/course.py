@@ -13,13 +13,13 @@ from dplasso.gradient_descent.energies import REACH_SHARE
 from dplasso.gradient_descent.margins import LinearModel
 from dplasso.gradient_descent.schedule import CALIBRATION_STEPS, CONSTANT, Stage
 from dplasso.matrix.geometry import Geometry
+from dplasso.matrix.orientations import check_row_count
 from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel
 from dplasso.phases.phase import Fit, Phase, at_once
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Calibrated, Descended, Release, Started
 from dplasso.privacy.budget import Budget, Draws
-from dplasso.privacy.parameters import check_records, share_bits
 
 
 class Columns(NamedTuple):
@@ -91,8 +91,7 @@ class Descent:
 
     def lay_out(self, fit: Fit) -> None:
         """Lay the records out in all columns."""
-        n_records = fit.records.shape[0]
-        check_records(n_records, share_bits(n_records))
+        check_row_count(fit.records.shape[0])
         rows = fit.records.gradients(self.loss, fit.threads, prior=fit.prior)
         if self.geometry is None:
             rows.lay_out()
