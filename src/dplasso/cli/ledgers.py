@@ -120,14 +120,15 @@ def spend(
     dataset: str | None = None,
     purpose: str | None = None,
 ) -> None:
-    """Charge a fit that was made elsewhere.
+    """Charge a fit or a score that was made elsewhere.
 
     Examples
     --------
     dplasso ledger spend team.ledger --dataset visits --epsilon 0.5
     dplasso ledger spend team.ledger --epsilon 0.5 --method frank-wolfe --n-iter 300
 
-    For fits that were made before the ledger, or without it. It cannot be undone.
+    For fits and scores that were made before the ledger, or without it. A search costs more than a
+    fit of its epsilon (docs/ledger.md). It cannot be undone.
     """
     ledger = ledgers.Ledger(ledger_file, dataset, purpose)
     # A fit that was made elsewhere had the default delta and covered a row, unless options differ.
