@@ -301,7 +301,8 @@ def test_damage_within_a_parquet_page(tmp_path):
 ROWS = {"x": [[1], [2]], "v": [[1.0], [1.0]]}
 LABELS = pa.array([0.5, 1.0], pa.float32())
 PROBLEMS = {
-    "column 'y', row 2: the value is missing": {"y": [0, None], **ROWS},
+    "column 'y', row 2: the label is missing": {"y": [0, None], **ROWS},
+    "column 'y', row 1: the label is missing": {"y": ["", "a"], **ROWS},
     "column 'y', row 2: the label is not a finite number": {"y": [0.0, float("nan")], **ROWS},
     "column 'y': labels must be numbers, strings or bools, not list": {"y": [[1], [2]], **ROWS},
     "no column 'y'; there are 'w', 'x', 'v'": {"w": LABELS, **ROWS},

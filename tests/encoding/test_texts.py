@@ -109,7 +109,8 @@ def test_several_files_are_one_data_set(tmp_path):
         (["1", "nan"], "line 2: the label is not a number"),
         ([1, True], "line 2: the label is not a number"),
         (["a", 1], "line 2: the label is not a string"),
-        ([None, 1], "line 1: the label is neither a finite number nor a string nor a bool"),
+        ([None, 1], "line 1: the label is missing"),
+        (["a", " "], "line 2: the label is missing"),
         ([[1], [2]], "line 1: the label is neither"),
     ],
 )

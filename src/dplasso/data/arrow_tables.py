@@ -119,11 +119,10 @@ def labels(batch: Batch, column: str) -> NDArray[Any]:
         # A file's list of distinct values is never used.
         values = values.dictionary_decode()
     if values.null_count:
-        at = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
-        raise DataError(f"{batch.where(column, at)}: the value is missing")
+        batch.refuse_label(column, int(np.argmax(values.is_null().to_numpy(zero_copy_only=False))))
     kind, types = values.type, pa.types
     if types.is_string(kind) or types.is_large_string(kind):
-        return np.asarray(values.to_pylist(), dtype=np.str_)
+        return np.asarray(batch.labels(column, values.to_pylist()), dtype=np.str_)
     if types.is_decimal(kind):
         # Arrow's own conversion rounds by the number of digits of the column.
         values = values.cast(pa.string()).cast(pa.float64())

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from dplasso.data.formats import plain_suffix, table_format
 from dplasso.data.source_files import line_blocks
@@ -221,6 +221,18 @@ class Batch(NamedTuple):
         """Describe the place of a value, or of a column if `row` is None."""
         at = f"{self.path}, column {column!r}"
         return at if row is None else f"{at}, {self.unit} {self.numbers[row]}"
+
+    def labels(self, column: str, values: list[Any]) -> list[Any]:
+        """Return the values of the label's column, if none is missing or empty."""
+        for missing in (None, ""):
+            if missing in values:
+                self.refuse_label(column, values.index(missing))
+        return values
+
+    def refuse_label(self, column: str, row: int) -> NoReturn:
+        """Raise `DataError` for a missing label."""
+        place = self.where(column, row)
+        raise DataError(f"{place}: the label is missing; add it, or leave this {self.unit} out")
 
 
 def check_columns(names: Sequence[str], wanted: Sequence[str], whose: str) -> None:

@@ -89,7 +89,8 @@ def batches(
 def labels(batch: Batch, column: str) -> list[Any]:
     """Return the values of a column; text is stripped."""
     values = batch.columns[column]
-    return [value.strip() if isinstance(value, str) else value for value in values]
+    words = [value.strip() if isinstance(value, str) else value for value in values]
+    return batch.labels(column, words)
 
 
 class _Lines:
