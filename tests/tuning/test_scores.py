@@ -1,6 +1,7 @@
 """Private scores: noise, statement, charge, defaults for each target, and what is refused first."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -131,6 +132,20 @@ def test_rows_of_a_store_beyond_a_persons_limit_are_not_looked_at(tmp_path):
         for label in (0, 7)
     ]
     assert scores[0].value == pytest.approx(scores[1].value, abs=0.01)
+
+
+@pytest.mark.parametrize("metric", ["auc", "log_loss"])
+def test_no_row_makes_a_score_of_our_own_model_warn(metric):
+    """A warning would say that somebody's entries are huge, and end a run with `-W error`."""
+    rows = RNG.normal(size=(300, 3))
+    y = (rows[:, 0] > 0).astype(int) + (rows[:, 1] > 0)
+    model = DPLogisticRegression(50.0, classes=[0, 1, 2]).fit(rows, y)
+    rows[7] = 1.7e308 * np.sign(model.coef_[0])
+    assert not np.isfinite(model.decision_function(rows)[7]).all()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        private_score(model, rows, y, metric=metric)
+    assert [str(one.message) for one in told if "encountered" in str(one.message)] == []
 
 
 def test_a_model_that_is_not_fitted_says_so():

@@ -206,7 +206,8 @@ def of_rows(
     target: Target,
 ) -> NDArray[Any]:
     """Compute a metric's sums or losses from predictions that depend on their own row only."""
-    with of_a_stranger(model), warnings.catch_warnings():
+    # An overflow in a row is not told of, whoever's model it is.
+    with of_a_stranger(model), np.errstate(all="ignore"), warnings.catch_warnings():
         # The names were compared before.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         model, y = isolated(model), rows.y
