@@ -178,7 +178,9 @@ class Sum:
 
     def released(self, rows, scaling, unit=UNIT):
         """Return the parts of all models."""
-        return [sums for size in self.sizes for sums in self.at(size, rows, scaling, unit)]
+        # Interpreted kernels warn of what compiled ones pass over.
+        with np.errstate(all="ignore"):
+            return [sums for size in self.sizes for sums in self.at(size, rows, scaling, unit)]
 
     def reference(self, X, y, scaling, weights):
         """Return what the reference adds to them for each record."""

@@ -14,14 +14,13 @@ from dplasso.gradient_descent.steps import (
     halve_contributions,
     tile_gradient_vectors,
     tile_gradients,
-    tile_products,
 )
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial, norm_bound
 from dplasso.losses.targets import targets_of
 from dplasso.matrix import tiles
 from dplasso.matrix.compressed import Compressed
-from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, Scaling
+from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from gradient_descent.cases import gradients, records, some_halvings, targets_from, unit_rows
@@ -120,39 +119,6 @@ def test_threads_divide_the_entries_where_columns_differ_in_length(loss, monkeyp
                 assert np.concatenate(others).size + large.size == {1: 2, 4: 5}[n_outputs]
     assert all(one == found[0] for one in found)
     assert any(found[0])
-
-
-@pytest.mark.parametrize("scale_exponents", [NO_SCALE_EXPONENTS, some_halvings(400_000)])
-@pytest.mark.parametrize("values", ["mixed", "threes"])
-def test_both_passes_over_rows_that_no_cache_holds(values, scale_exponents):
-    rng = np.random.default_rng(2)
-    n_rows, n_columns = 2**17 + 5, 400_000
-    j = np.sort(rng.integers(0, n_columns // 3, (n_rows, 3)) * 3 + np.arange(3), axis=1)
-    v = rng.normal(size=j.shape) if values == "mixed" else np.full(j.shape, 3.0)
-    entries = v.ravel()[: v.size * (values == "mixed")]
-    rows = Compressed(np.arange(0, v.size + 1, 3), j.ravel().astype(np.int32), entries, 3.0)
-    laid = tiles.lay_tiles(rows, n_columns, 1, ONE_THREAD)
-    assert laid.row_edges.tolist() == [0, n_rows]
-
-    weights, products = rng.normal(size=n_columns), np.zeros(n_rows)
-    ahead = tiles.entries_ahead(laid, scaled=False)
-    assert ahead
-    tile_products(laid, 0, 1, weights, products, ahead)
-    terms = v * weights[j]
-    assert products.tolist() == (terms[:, 0] + terms[:, 1] + terms[:, 2]).tolist()
-
-    limit, pulls = 2.0**20, rng.normal(size=n_rows) * 2.0**20
-    levels = np.zeros((41, n_rows), dtype=np.int64)
-    halve_contributions(pulls * 3.0, limit, 0, n_rows, levels)
-    blocks, totals = np.arange(laid.n_blocks), np.zeros(n_columns, dtype=np.int64)
-    begins = blocks * laid.width
-    given = scale_exponents, pulls, levels, limit, totals, begins, ahead
-    tile_gradients(laid, blocks, 0, 1, *given)
-    times = scale_exponents[j] if scale_exponents.size else 0
-    shares = np.clip(pulls[:, np.newaxis] * v * 0.5**times, -limit, limit).astype(np.int64)
-    expected = np.zeros_like(totals)
-    np.add.at(expected, j, shares)
-    assert totals.tolist() == expected.tolist()
 
 
 PRIOR = StartingModel(np.linspace(-2.0, 2.0, 30)[:, np.newaxis], np.zeros(1))

@@ -73,3 +73,13 @@ def test_tiles_are_in_order_and_no_larger_than_their_numbers_say(n_outputs, few,
     # Column by column, rows ascending.
     for places in np.split(laid.places.astype(np.int64), np.unique(laid.bounds)[1:-1]):
         assert (np.diff(places) > 0).all()
+    # The numbers of so few rows are near, unless nothing is.
+    assert tiles.entries_ahead(laid, scaled=False) is None
+    monkeypatch.setattr(tiles, "_NEAR_ROWS", 1)
+    assert tiles.entries_ahead(laid, scaled=False)
+
+
+def test_a_place_holds_the_last_row_and_column_of_a_tile():
+    row, column = 2**tiles.ROW_BITS - 1, 2**tiles.COLUMN_BITS - 1
+    place = np.uint32(column << tiles.ROW_BITS | row)
+    assert (tiles.row_of(place), tiles.column_of(place)) == (row, column)
