@@ -132,41 +132,35 @@ class TestClassesFromTheData:
         with pytest.warns(PrivacyLeakWarning, match="'no', 'yes', 'yse'"):
             kind(1.0).fit(X[:900], y[:900])
 
+    @pytest.mark.parametrize(
+        ("rows", "told"),
+        [
+            ([7], "a label occurs in one record of 2,000"),
+            ([7, 8, 1_007], "in at most 3 records, perhaps of one person, of 2"),
+        ],
+        ids=["a record", "a person"],
+    )
     @pytest.mark.parametrize("way", ["fit", "partitions", "search"])
-    def test_a_label_that_one_person_has_is_refused(self, way):
-        X, y = np.ones((2_000, 1)), np.array(["no", "yes"] * 1_000, dtype="U4")
-        rows, model = [7, 8, 1_007], DPLogisticRegression(1.0, rows_per_person=3)
-        people = np.arange(2_000)
-        y[rows], people[rows] = "yse", 7
+    def test_a_label_that_one_person_has_is_refused(self, way, rows, told):
+        given = {"X": np.ones((2_000, 1)), "y": np.array(["no", "yes"] * 1_000, dtype="U4")}
+        given["y"][rows] = "yse"
+        if len(rows) > 1:
+            given["groups"] = np.where(np.isin(np.arange(2_000), rows), 7, np.arange(2_000))
 
         def fit():
+            model, parts = DPLogisticRegression(1.0, rows_per_person=len(rows)), given
             if way == "search":
-                return PrivateSearch(model, {}, tries=2).fit(X, y, groups=people)
-            if way == "fit":
-                return model.fit(X, y, groups=people)
-            halves = ([some[:1_000], some[1_000:]] for some in (X, y, people))
-            parts = dict(zip(("X", "y", "groups"), halves, strict=True))
-            return model.fit(**parts, engine=InProcessEngine())
+                model = PrivateSearch(model, {}, tries=2)
+            if way == "partitions":
+                parts = {name: [some[:1_000], some[1_000:]] for name, some in given.items()}
+                parts["engine"] = InProcessEngine()
+            return model.fit(**parts)
 
-        with pytest.raises(ValueError, match="in at most 3 records, perhaps of one person, of 2"):
-            fit()
-        y[9] = "yse"
-        assert fit().classes_.size == 3
-
-    def test_partitions_refuse_it_too(self):
-        X, y = np.ones((2_000, 1)), np.array(["no", "yes"] * 1_000, dtype="U4")
-        y[7], halves = "yse", ([0, 1_000], [1_000, 2_000])
-
-        def fit():
-            each = [(X[a:b], y[a:b]) for a, b in halves]
-            model = DPLogisticRegression(1.0)
-            return model.fit(*map(list, zip(*each, strict=True)), engine=InProcessEngine())
-
-        with pytest.raises(ValueError, match="a label occurs in one record of 2,000") as caught:
+        with pytest.raises(ValueError, match=told) as caught:
             fit()
         assert "yse" not in str(caught.value)
         # Once in each of two partitions is twice.
-        y[1_007] = "yse"
+        given["y"][1_009] = "yse"
         assert fit().classes_.size == 3
 
     @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLassoClassifier])
