@@ -229,16 +229,6 @@ def test_formats_and_what_is_no_date():
         codes(Date("d", take="month", missing="error"), pa.array(DAYS))
 
 
-@pytest.mark.parametrize("part", [Categories("d", ("x",)), Bins("d", (1,)), Date("d", "month")])
-def test_no_message_quotes_the_keys_of_a_record(tmp_path, part):
-    lines = [json.dumps({"d": {"Ann's key": 1}, "y": 1})]
-    (tmp_path / "t.jsonl").write_text("\n".join(lines))
-    with pytest.raises(DataError) as caught:
-        gather_table(tmp_path / "t.jsonl", Schema([part], "y"))
-    assert "nested values" in str(caught.value)
-    assert "Ann" not in str(caught.value)
-
-
 def test_no_message_quotes_a_value_that_arrow_refuses(tmp_path):
     """A date of milliseconds that is no whole number of days."""
     milliseconds = pa.array([739173917391, 0], pa.int64())

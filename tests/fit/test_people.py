@@ -171,9 +171,6 @@ def test_names_are_of_one_kind_in_all_files(tmp_path):
     numbers = write(tmp_path / "b.jsonl", patients=[7])
     place, words = tmp_path / "s.store", "b.jsonl, column 'patient', line 1: the id has another"
     refused(run_command(*conversion(place, texts, numbers)), words)
-    large = write(tmp_path / "large.parquet", patients=[2.0**53, 1.0])
-    words = "column 'patient', row 1: a floating-point number"
-    refused(run_command(*conversion(place, large)), words)
     done(*conversion(place, write(tmp_path / "exact.parquet", patients=[2**60, 2**60 + 1])))
     assert len(set(open_store(place).people)) == 2
 
