@@ -44,6 +44,26 @@ def records(n_rows=40, n_columns=12, *, density=0.4, seed=0, dtype=np.float64):
     return X.astype(dtype), rng.integers(0, 2, n_rows).astype(np.float64)
 
 
+def designs(n_rows=300):
+    """Return rows that somebody might choose so that steps are too long for them."""
+    rng = np.random.default_rng(0)
+    signs = rng.choice([1.0, -1.0], (n_rows, 1))
+    sparse = (rng.random((n_rows, 60)) < 0.05) * rng.normal(size=(n_rows, 60))
+    few = np.eye(60)[rng.integers(0, 60, n_rows)]
+    return {
+        "all columns equal": np.repeat(signs, 9, axis=1),
+        "one dense column": np.hstack([signs, sparse]),
+        "blocks of copies": np.repeat(few[:, :20], 4, axis=1),
+        "two values": np.where(rng.random((n_rows, 7)) < 0.5, 1e-3, 1e3),
+        "two kinds of rows": np.where(rng.random((n_rows, 1)) < 0.5, 1.0, 2.0) * np.ones(10),
+        "one entry a row": few,
+        "long and short rows": np.vstack([np.ones((n_rows // 3, 60)), few[n_rows // 3 :]]),
+        "empty": np.zeros((n_rows, 4)),
+        "one row": np.ones((1, 30)),
+        "sparse": sparse,
+    }
+
+
 def some_halvings(n_columns=12):
     """Return scale_exponents of columns, none of some."""
     return (np.arange(n_columns) * 5 % 7 % 4).astype(np.int8)

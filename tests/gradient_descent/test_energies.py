@@ -16,7 +16,7 @@ from dplasso.gradient_descent.energies import (
     threshold,
 )
 from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, NO_SCALE_EXPONENTS, Scaling, constant_entry
-from gradient_descent.cases import LOGISTIC, SCALINGS, UNIT, laid_out, records
+from gradient_descent.cases import LOGISTIC, SCALINGS, UNIT, designs, laid_out, records
 from gradient_descent.reference import factor, scaled
 
 NONE = np.zeros(0, dtype=np.int64)
@@ -82,23 +82,6 @@ def eigenvalue(X, constant, scale_exponents=None, loads=NO_LOADS):
     found = released(X, Scaling(NONE, constant, None, scale_exponents), loads)
     bound = largest_eigenvalue(found, float(len(X)), constant_entry(constant), loads)
     return np.linalg.svd(z, compute_uv=False)[0] ** 2, bound
-
-
-def designs():
-    rng = np.random.default_rng(0)
-    sparse = (rng.random((300, 60)) < 0.05) * rng.normal(size=(300, 60))
-    few = np.eye(60)[rng.integers(0, 60, 300)]
-    return {
-        "all columns equal": np.ones((300, 9)),
-        "one dense column": np.hstack([np.ones((300, 1)), sparse]),
-        "blocks of copies": np.repeat(few[:, :20], 4, axis=1),
-        "two values": np.where(rng.random((300, 7)) < 0.5, 1e-3, 1e3),
-        "one entry a row": few,
-        "long and short rows": np.vstack([np.ones((100, 60)), few[:200]]),
-        "empty": np.zeros((300, 4)),
-        "one row": np.ones((1, 30)),
-        "sparse": sparse,
-    }
 
 
 @pytest.mark.parametrize("name", designs())

@@ -18,6 +18,7 @@ from dplasso.phases.count import COUNT_SHARE
 from dplasso.phases.pairs import _chosen, stages_with
 from dplasso.phases.releases import Counted, Curvature, Descended, Kept, RowLength, Scaled
 from dplasso.runtime.threads import ONE_THREAD
+from gradient_descent.cases import designs
 from gradient_descent.reference import factor
 from phases.cases import N_COLUMNS, N_ROWS, PLANS, Answers, Case, Notes, rows, walked
 from recorded_fits import short_runs
@@ -202,27 +203,15 @@ def test_noise_alone_spreads_by_the_standard_error_of_each_column(monkeypatch, k
         assert not low < squares * 1.15**2 < high
 
 
-def adversarial():
-    rng = np.random.default_rng(3)
-    n_rows = 2300
-    sparse = (rng.random((n_rows, 40)) < 0.05).astype(np.float64)
-    few = np.eye(12)[rng.integers(0, 12, n_rows)]
-    return {
-        "all columns equal": np.repeat(rng.choice([1.0, -1.0], (n_rows, 1)), 20, axis=1),
-        "one dense column": np.hstack([rng.choice([1.0, -1.0], (n_rows, 1)), sparse]),
-        "blocks of copies": np.repeat(few, 6, axis=1),
-        "two values": np.where(rng.random((n_rows, 9)) < 0.5, 1e-3, 1e3),
-        "two kinds of rows": np.where(rng.random((n_rows, 1)) < 0.5, 1.0, 2.0) * np.ones(10),
-        "long and short rows": np.vstack([np.ones((n_rows // 2, 40)), sparse[: n_rows // 2]]),
-    }
+DESIGNS = {name: X for name, X in designs(2300).items() if name not in ("empty", "one row")}
 
 
 @pytest.mark.filterwarnings("ignore::dplasso.WeakPrivacyWarning")
-@pytest.mark.parametrize("name", adversarial())
+@pytest.mark.parametrize("name", DESIGNS)
 @pytest.mark.parametrize("epsilon", [3.0, 100.0, math.inf])
 def test_no_design_makes_the_steps_diverge(name, epsilon):
     """The released weights are no worse than none, by the loss whose residual is clipped."""
-    X, rng = adversarial()[name], np.random.default_rng(4)
+    X, rng = DESIGNS[name], np.random.default_rng(4)
     y = (X @ rng.normal(size=X.shape[1]) + 0.1 * rng.normal(size=len(X)) > 0).astype(int)
     if np.unique(y).size < 2:
         y[::2] = 1 - y[::2]
