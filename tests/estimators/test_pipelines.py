@@ -218,7 +218,6 @@ class TestRefused:
                 "chooses its columns from the records",
             ),
         ],
-        ids=str,
     )
     def test_what_depends_on_more_than_the_record_is_refused(self, step, told):
         for one in (step, FeatureUnion([("nested", step)])):
