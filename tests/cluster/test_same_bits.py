@@ -7,20 +7,30 @@ from cluster.cases import MODELS, cut, records, released
 from dplasso import DPLasso, DPLassoClassifier, DPLogisticRegression, open_store, write_store
 from dplasso.cluster import InProcessEngine, ThreadEngine
 
-ENGINES = {"in process": InProcessEngine(), "threads": ThreadEngine(threads=2)}
+ENGINES = dict.fromkeys(("in process", "columns"), InProcessEngine())
+ENGINES["threads"] = ThreadEngine(threads=2)
 
 
+WEIGHTS = np.random.default_rng(1).uniform(0.0, 1.5, 400)
+pytestmark = pytest.mark.filterwarnings("ignore:.*which were clipped to 1:UserWarning")
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["whole", "weighted"])
 @pytest.mark.parametrize("name", MODELS)
-def test_any_partition_gives_the_bits_of_one_process(name):
+def test_any_partition_gives_the_bits_of_one_process(name, weights):
     X, y = records(n_columns=450 if name in ("staged", "strong") else 60)
     model = MODELS[name]
-    expected = released(model.fit(X, y))
-    for n_parts, engine in ((1, "in process"), (2, "threads"), (7, "in process")):
-        assert released(model.fit(*cut(X, y, n_parts), engine=ENGINES[engine])) == expected, n_parts
-    Xs, ys = cut(X, y, 3)
-    by_columns = [some.tocsc() for some in Xs]
-    assert released(model.fit(by_columns, ys, engine=ENGINES["in process"])) == expected
-    if name in ("staged", "strong"):
+    expected = released(model.fit(X, y, sample_weight=weights))
+    if weights is not None:
+        assert released(model.fit(X, y)) != expected
+    for n_parts, engine in ((1, "in process"), (2, "threads"), (7, "in process"), (3, "columns")):
+        Xs, ys = cut(X, y, n_parts)
+        own = None if weights is None else cut(X, weights, n_parts)[1]
+        if engine == "columns":
+            Xs = [some.tocsc() for some in Xs]
+        model.fit(Xs, ys, sample_weight=own, engine=ENGINES[engine])
+        assert released(model) == expected, n_parts
+    if weights is None and name in ("staged", "strong"):
         assert len(model.transcript_) > 2
         assert model.n_records_ != 400
 
@@ -40,6 +50,11 @@ def test_several_classes_and_numbers_are_learnt_alike(tmp_path):
         write_store(path, some, labels)
     assert released(many.fit(list(map(str, paths)), engine=ThreadEngine())) == expected
     assert released(many.fit([*map(open_store, paths)], engine=InProcessEngine())) == expected
+    expected = released(many.fit(X, three, sample_weight=WEIGHTS))
+    _, weights = cut(X, WEIGHTS, 2)
+    assert released(many.fit(paths, sample_weight=weights, engine=ThreadEngine())) == expected
     numbers = DPLasso(3.0, target_bounds=(-2, 2), random_state=1)
-    expected = numbers.fit(X, targets).model_.digest
-    assert numbers.fit(*cut(X, targets, 3), engine=ThreadEngine()).model_.digest == expected
+    for whole, parts in ((None, None), (WEIGHTS, cut(X, WEIGHTS, 3)[1])):
+        expected = numbers.fit(X, targets, sample_weight=whole).model_.digest
+        numbers.fit(*cut(X, targets, 3), sample_weight=parts, engine=ThreadEngine())
+        assert numbers.model_.digest == expected

@@ -5,41 +5,19 @@ import pytest
 from sklearn.base import clone
 
 from cluster.cases import Killer, cut, records, released
-from dplasso import DataError, DPLasso, DPLassoClassifier, DPLogisticRegression, write_store
+from dplasso import DataError, DPLassoClassifier, DPLogisticRegression, write_store
 from dplasso.cluster import InProcessEngine, ThreadEngine
 
 WEIGHTED = {
     "staged": DPLassoClassifier(30.0, random_state=3),
     "dense": DPLogisticRegression(2.0, random_state=3),
     "no intercept": DPLogisticRegression(2.0, fit_intercept=False, random_state=3),
-    "no privacy": DPLogisticRegression(np.inf),
-    "regression": DPLasso(5.0, target_bounds=(-1, 1), random_state=3),
 }
 pytestmark = pytest.mark.filterwarnings("ignore:.*which were clipped to 1:UserWarning")
 X, Y = records(160, 40)
 WEIGHTS = np.random.default_rng(1).uniform(0.0, 1.5, 160)
 # Some people have many rows, in several partitions.
 PEOPLE = np.random.default_rng(2).integers(0, 25, 160)
-
-
-def results(model):
-    return model.model_.digest, model.privacy_.to_dict()
-
-
-@pytest.mark.parametrize("name", WEIGHTED)
-def test_weights_give_the_bits_of_one_process(name, tmp_path):
-    model = WEIGHTED[name]
-    expected = results(model.fit(X, Y, sample_weight=WEIGHTS))
-    assert expected[0] != results(model.fit(X, Y, sample_weight=np.ones(160)))[0]
-    for n_parts in (1, 3):
-        Xs, ys = cut(X, Y, n_parts)
-        _, weights = cut(X, WEIGHTS, n_parts)
-        options = {"sample_weight": weights, "engine": ThreadEngine()}
-        assert results(model.fit(Xs, ys, **options)) == expected
-    stores = [tmp_path / f"{number}.store" for number in range(3)]
-    for place, some, labels in zip(stores, Xs, ys, strict=True):
-        write_store(place, some, labels)
-    assert results(model.fit(stores, **options)) == expected
 
 
 @pytest.mark.parametrize("name", ["staged", "dense"])
