@@ -7,20 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from hypothesis import strategies as st
 
 from dplasso.gradient_descent.gradient_rows import build_gradient_rows
 from dplasso.gradient_descent.noisy_descent import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.row_sums import Units
-from dplasso.gradient_descent.steps import GradientPart
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial, norm_bound
 from dplasso.losses.squared import Squared
-from dplasso.losses.targets import Targets, targets_of
-from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, UNLIMITED, Scaling, constant_entry
-from dplasso.matrix.tiles import lay_tiles
-from dplasso.matrix.unit_rows import UnitRows, by_rows, row_factors
+from dplasso.losses.targets import targets_of
+from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, UNLIMITED, Scaling
 from dplasso.phases.moments import triangle_size
 from dplasso.privacy.randomness import stream_from_key
 from dplasso.runtime.threads import ONE_THREAD
@@ -69,72 +65,6 @@ def some_halvings(n_columns=12):
     return (np.arange(n_columns) * 5 % 7 % 4).astype(np.int8)
 
 
-def unit_rows(
-    X,
-    constant=0.0,
-    norm_bound=None,
-    threads=ONE_THREAD,
-    scale_exponents=NO_SCALE_EXPONENTS,
-    *,
-    n_outputs=1,
-):
-    """Return unit rows, in tiles for so many outputs."""
-    if not sp.issparse(X):
-        X = sp.csr_array(X)
-    rows = by_rows(X, threads.count)
-    tiles = lay_tiles(rows, X.shape[1], n_outputs, threads)
-    factor = row_factors(rows, constant, norm_bound, threads, scale_exponents)
-    return UnitRows(rows, tiles, factor, X.shape[1], constant_entry(constant), scale_exponents)
-
-
-def targets_from(y):
-    return y if isinstance(y, Targets) else targets_of(np.asarray(y, dtype=np.float64))
-
-
-def gradients(
-    X, y, weights, loss, unit, constant=0.0, norm_bound=None, scale_exponents=NO_SCALE_EXPONENTS
-):
-    """Return the exact gradient of one step as a list of integers, the constants last."""
-    data = unit_rows(
-        X, constant, norm_bound, scale_exponents=scale_exponents, n_outputs=loss.n_outputs
-    )
-    part = GradientPart(data, loss, targets_from(y), unit)
-    return part.sums(np.asarray(weights).ravel()).tolist()
-
-
-def descent(data, loss, y, schedule, words, *, threads=ONE_THREAD, **options):
-    unit = gradient_unit(loss.residual_bound, float(schedule.noise_scales.max()))
-    part = GradientPart(data, loss, targets_from(y), unit, threads=threads)
-    given = part, data.n_columns, loss.n_outputs, unit, schedule, words
-    options = {"intercept": data.constant != 0.0, "scale_exponents": data.scale_exponents} | options
-    return NoisyGradientDescent(*given, threads=threads, **options)
-
-
-def average(run):
-    """Return the average that is released, flat."""
-    return np.concatenate(run.average()).ravel()
-
-
-def solver(
-    X,
-    y,
-    schedule,
-    *,
-    loss=None,
-    constant=0.0,
-    seed=0,
-    norm_bound=None,
-    scale_exponents=NO_SCALE_EXPONENTS,
-    **options,
-):
-    """Return a solver that has taken all its steps."""
-    loss, threads = loss or Logistic(0.5), options.get("threads", ONE_THREAD)
-    data = unit_rows(X, constant, norm_bound, threads, scale_exponents, n_outputs=loss.n_outputs)
-    made = descent(data, loss, y, schedule, stream(seed), **options)
-    made.advance(1, schedule.n_steps)
-    return made
-
-
 UNIT = 2.0**32
 # Of the weights at which residuals are computed.
 SIZES = 0.0, 1.0, 30.0, 1e200
@@ -156,6 +86,35 @@ def laid_out(X, y, loss, weights=None, *, threads=ONE_THREAD):
     """Return the records as a fit lays them out."""
     targets = targets_of(np.asarray(y, dtype=np.float64), weights)
     return build_gradient_rows(X, loss, targets, threads)
+
+
+def average(run):
+    """Return the average that is released, flat."""
+    return np.concatenate(run.average()).ravel()
+
+
+def solver(
+    X,
+    y,
+    schedule,
+    *,
+    loss=None,
+    constant=0.0,
+    words=None,
+    scale_exponents=NO_SCALE_EXPONENTS,
+    threads=ONE_THREAD,
+    **options,
+):
+    """Return a solver that has taken all its steps."""
+    loss = loss or LOGISTIC
+    scaling = PLAIN._replace(constant=constant, scale_exponents=scale_exponents)
+    unit = gradient_unit(loss.residual_bound, float(schedule.noise_scales.max()))
+    rows = laid_out(X, y, loss, threads=threads)
+    given = rows.part(scaling, unit), rows.n_columns, loss.n_outputs, unit, schedule
+    options |= {"intercept": constant != 0.0, "scale_exponents": scale_exponents}
+    made = NoisyGradientDescent(*given, words or stream(), threads=threads, **options)
+    made.advance(1, schedule.n_steps)
+    return made
 
 
 def model(size, n_outputs=1):

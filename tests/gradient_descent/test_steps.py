@@ -10,12 +10,10 @@ import scipy.sparse as sp
 from dplasso.gradient_descent.gradient_rows import build_gradient_rows
 from dplasso.gradient_descent.margins import LinearModel
 from dplasso.gradient_descent.steps import (
-    GradientPart,
     halve_contributions,
     tile_gradient_vectors,
     tile_gradients,
 )
-from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial, norm_bound
 from dplasso.losses.targets import targets_of
 from dplasso.matrix import tiles
@@ -23,16 +21,12 @@ from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
-from gradient_descent.cases import gradients, records, some_halvings, targets_from, unit_rows
+from gradient_descent.cases import LOGISTIC, PLAIN, UNIT, laid_out, records
 from neighbours import moved_by
 
-UNIT = 2.0**32
-LOGISTIC, MULTINOMIAL = Logistic(0.5), Multinomial(3, norm_bound(3, 0.5))
-OUTPUTS = pytest.mark.parametrize("loss", [LOGISTIC, MULTINOMIAL], ids=["one", "several"])
-
-
-def some_weights(loss, size=13, seed=6):
-    return np.random.default_rng(seed).normal(size=(size, loss.n_outputs))
+OUTPUTS = pytest.mark.parametrize(
+    "loss", [LOGISTIC, Multinomial(3, norm_bound(3, 0.5))], ids=["one", "several"]
+)
 
 
 @pytest.mark.parametrize("values", [0, 1])
@@ -74,12 +68,13 @@ def test_what_is_halved_is_bounded_after():
 @OUTPUTS
 def test_whether_all_entries_are_one_value_changes_no_contribution(loss, exponent):
     """Also in columns of a unit of their own, whose entries are halved up to 40 times."""
-    exponents, weights = np.array([exponent, 0], np.int8), np.zeros((2, loss.n_outputs))
+    scaling = PLAIN._replace(scale_exponents=np.array([exponent, 0], np.int8))
+    weights = np.zeros((2, loss.n_outputs))
     alike, other = np.array([[1e9, 0.0]] * 3), np.array([[0.0, 2.0]])
     unit, found = UNIT / loss.residual_bound, []
-    for X, counts in ((alike, [1, 1, 1]), (np.vstack([alike, other]), [1, 1, 1, 0])):
-        y = targets_of(np.ones(len(X)), np.array(counts, dtype=np.float64))
-        found.append(gradients(X, y, weights, loss, unit, scale_exponents=exponents))
+    for X, counts in ((alike, [1.0, 1, 1]), (np.vstack([alike, other]), [1.0, 1, 1, 0])):
+        part = laid_out(X, np.ones(len(X)), loss, np.array(counts)).part(scaling, unit)
+        found.append(part.sums(weights.ravel()).tolist())
     assert found[0] == found[1]
     assert np.linalg.norm(found[0]) > 2.9 * UNIT
 
@@ -89,7 +84,7 @@ def test_several_rows_of_one_person():
     rows, labels = np.tile([1.0] + [0.0] * 11, (7, 1)), np.ones(7)
     more = np.vstack([X, rows])
     one, far, other = (
-        gradients(matrix, own, np.zeros(12), LOGISTIC, UNIT)
+        laid_out(matrix, own, LOGISTIC).part(PLAIN, UNIT).sums(np.zeros(12)).tolist()
         for matrix, own in ((X, y), (more, [*y, *labels]), (more, [*y, *(1 - labels)]))
     )
     for first, second, relation in ((far, one, "add-remove"), (other, far, "replace-one")):
@@ -98,27 +93,15 @@ def test_several_rows_of_one_person():
         assert 0.98 * most < square <= most
 
 
-@OUTPUTS
-def test_threads_divide_the_entries_where_columns_differ_in_length(loss, monkeypatch):
+def test_threads_divide_the_entries_where_columns_differ_in_length(monkeypatch):
     """The first block of columns has nearly all entries here."""
     rng = np.random.default_rng(0)
     X = np.where(rng.random((60, 40)) < np.geomspace(1.0, 0.01, 40), rng.normal(size=(60, 40)), 0.0)
-    weights, found, scale_exponents = some_weights(loss, 41), [], some_halvings(40)
-    targets = targets_from(rng.integers(0, max(2, loss.n_outputs), 60))
     monkeypatch.setattr(tiles, "COLUMN_BITS", 5)
-    monkeypatch.setattr(tiles, "ROW_BITS", 4)
     with thread_pool(3) as threads:
         for used in (ONE_THREAD, threads):
-            for n_outputs in (1, 4):
-                given = 0.1, None, used, scale_exponents
-                data = unit_rows(X, *given, n_outputs=n_outputs)
-                part = GradientPart(data, loss, targets, 2.0**40, threads=used)
-                found.append(part.sums(weights.ravel()).tolist())
-                large, others = part._large, part._others
-                assert (0 in large) == (used is threads)
-                assert np.concatenate(others).size + large.size == {1: 2, 4: 5}[n_outputs]
-    assert all(one == found[0] for one in found)
-    assert any(found[0])
+            part = laid_out(X, np.ones(60), LOGISTIC, threads=used).part(PLAIN, UNIT)
+            assert (0 in part._large) == (used is threads)
 
 
 PRIOR = StartingModel(np.linspace(-2.0, 2.0, 30)[:, np.newaxis], np.zeros(1))
@@ -132,7 +115,7 @@ def short_rows(length):
     X[5, 0] = 1e9
     X[6, 0], X[6, 3:] = 1e-300, 0.0
     known = targets_of(y), ONE_THREAD, np.arange(3)
-    rows = build_gradient_rows(sp.csr_array(X), Logistic(0.5), *known, prior=PRIOR)
+    rows = build_gradient_rows(sp.csr_array(X), LOGISTIC, *known, prior=PRIOR)
     return rows, Scaling(np.zeros(0, dtype=np.int64), 0.1, None, length=length)
 
 
