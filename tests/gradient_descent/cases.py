@@ -143,7 +143,7 @@ def said(scaling):
 class Sum:
     """Exact sums over records, in `n_parts` for each model if they are of several models.
 
-    `at` returns the parts. One record adds at most `bound` to each, in L2.
+    `at` returns the parts. One record adds at most one unit to each, in L2.
     `expected` returns what the reference adds to all of them for each record, shape (N, size). A
     total may differ by `tolerance` from that.
     """
@@ -151,7 +151,6 @@ class Sum:
     loss: Any
     tolerance: int = 0
     n_parts: int = 1
-    bound = 1.0
     scalings = tuple(SCALINGS)
     sizes = (1.0,)
 
@@ -168,7 +167,7 @@ class Sum:
 
 
 class Gradients(Sum):
-    """The sums of a step, in units of which a record adds at most `unit`."""
+    """The sums of a step."""
 
     sizes = SIZES
 

@@ -111,7 +111,7 @@ def test_a_record_moves_each_sum_by_at_most_its_bound(
     unit = UNIT / 2.0**coarse
     laid = laid_out(sp.csr_array([row]), [label], of.loss, np.array([weight]))
     for sums in of.released(laid, scaling, unit):
-        assert sum(t * t for t in sums.tolist()) <= (Fraction(of.bound) * Fraction(unit)) ** 2
+        assert sum(t * t for t in sums.tolist()) <= Fraction(unit) ** 2
 
 
 @each_sum
@@ -122,14 +122,14 @@ def test_a_record_may_use_its_bounds_up(of):
         laid = laid_out(np.array([[3.0]]), [label], of.loss)
         used += [np.linalg.norm(sums.astype(float)) for sums in of.released(laid, PLAIN)]
     most = np.reshape(used, (-1, of.n_parts)).max(axis=0)
-    assert most.min() >= 0.999 * of.bound * UNIT
+    assert most.min() >= 0.999 * UNIT
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("kind", ["mixed", "binary"])
 @each_sum
 def test_neighbours_differ_by_at_most_the_sensitivity(of, kind, relation):
-    most = Fraction(moved_by(of.bound, relation)) * Fraction(UNIT)
+    most = Fraction(moved_by(UNIT, relation))
     for pair in pairs(relation, kind=kind):
         laid = [laid_out(X, y, of.loss) for X, y in zip(pair.rows, pair.labels, strict=True)]
         for scaling in of.scalings:
