@@ -97,8 +97,6 @@ class Hooks:
         return lambda done, n_steps: progress(taken + done, taken + n_steps + later)
 
 
-# The caller may have numpy raise errors, and a tiny number of one record would end a charged fit.
-@np.errstate(all="ignore")
 def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, dict[str, Any]]:
     """Fit a model; return it, and what a fit without privacy notes of its steps, by attribute.
 
@@ -112,7 +110,8 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, dict[str
     steps: Steps | None = None
     if method.n_records is not None and not len(released):
         method.warn_of_noise(begun.task, budget, method.n_records)
-    with thread_pool(method.n_threads) as threads:
+    # The caller may have numpy raise errors: a tiny number of one record would end a charged fit.
+    with np.errstate(all="ignore"), thread_pool(method.n_threads) as threads:
         stream = random_stream(method.random_state)
         fit = Fit(budget, records, stream, threads, method.starting_model)
         plan.lay_out(fit)
@@ -138,7 +137,7 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, dict[str
                 counted = released.entries[-1].release
                 if method.n_records is None and isinstance(counted, Counted):
                     method.warn_of_noise(begun.task, budget, counted.total)
-    return _modelled(begun, hooks, released, steps)
+        return _modelled(begun, hooks, released, steps)
 
 
 def _prepared(method: Method, records: Records, hooks: Hooks) -> Begun:
