@@ -1,5 +1,6 @@
 """Help, cautions and failures: what is said, in which words, with which exit code."""
 
+import os
 import subprocess
 import sys
 from functools import reduce
@@ -70,6 +71,28 @@ def test_a_full_disk_is_told_with_its_path(model):
             ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
         assert ended.returncode == 1
         assert ended.stderr == "error: standard output: No space left on device\n"
+
+
+def test_a_terminal_may_lack_letters(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("word,y\n文,0\nb,1\nb,0\nb,1\n")
+    schema = tmp_path / "s.json"
+    schema.write_text(
+        '{"label": "y", "parts": [{"kind": "categories", "column": "word", '
+        '"categories": ["文", "b"]}]}'
+    )
+    for words, code, told in (
+        (["fit", path, "--schema", schema, "--epsilon", "9"], 0, r"word=\u6587"),
+        (["schema", "draft", path], 1, "error: standard output: ascii lacks a letter"),
+    ):
+        ended = subprocess.run(
+            [sys.executable, "-m", "dplasso", *words],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        )
+        assert ended.returncode == code
+        assert told in ended.stdout + ended.stderr
 
 
 @pytest.mark.parametrize("method", ["lasso", "logistic"])

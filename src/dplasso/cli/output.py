@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -104,6 +105,9 @@ class Result:
 
 
 def _print(shown: Any, **look: Any) -> None:
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A terminal may lack letters of names, and a fit has been paid for.
+        sys.stdout.reconfigure(errors="backslashreplace")
     with standard_output():
         out.print(shown, **look)
 
@@ -320,9 +324,13 @@ def check_outputs(
 
 @contextmanager
 def standard_output() -> Iterator[None]:
-    """Name standard output in a system error, such as a full disk."""
+    """Name standard output in a system error, such as a full disk, and of missing letters."""
     try:
         yield
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"standard output: {error.encoding} lacks a letter; set PYTHONIOENCODING=utf-8"
+        ) from None
     except OSError as error:
         raise OSError(error.errno, error.strerror, "standard output") from error
 
