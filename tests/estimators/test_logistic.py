@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from dplasso import DPLogisticRegression
+from dplasso import DPLassoClassifier, DPLogisticRegression
 from estimators.kinds import few, numbers
 
 INF = float("inf")
@@ -44,6 +44,30 @@ def test_max_weights_in_all_its_forms(data):
     np.testing.assert_array_equal(
         numbers(model(epsilon=20.0, max_weights=12).fit(X, y)), numbers(dense)
     )
+
+
+@pytest.mark.parametrize("estimator", [DPLogisticRegression, DPLassoClassifier])
+def test_columns_of_a_short_list_do_not_repeat_each_other(estimator):
+    rng = np.random.default_rng(7)
+    strong, weak, other = rng.normal(size=(3, 4000))
+    copies = strong[:, np.newaxis] + 0.3 * rng.normal(size=(4000, 5))
+    X = np.column_stack([copies, weak, other])
+    y = 2.0 * strong + weak + rng.logistic(size=4000) > 0.0
+    for seed in range(3):
+        short = estimator(3.0, max_weights=2, classes=[False, True], random_state=seed).fit(X, y)
+        # Five copies have larger weights than the weak column, but say the same.
+        assert 5 in short.coef_.indices
+        assert short.coef_.indices.min() < 5
+
+
+def test_few_centred_columns_keep_their_lengths():
+    rng = np.random.default_rng(3)
+    X = 20.0 + rng.normal(size=(4000, 3))
+    y = 2.0 * (X[:, 0] - 20.0) + rng.logistic(size=4000) > 0.0
+    fitted = model(epsilon=3.0, max_weights=1, classes=[False, True]).fit(X, y)
+    margins = fitted.decision_function([[20.5, 20.0, 20.0], [21.5, 20.0, 20.0]])
+    # A unit row of one column has the sign of its entry alone.
+    assert margins[1] > 2.0 * margins[0] > 0.0
 
 
 def test_without_an_intercept_there_is_none_and_without_noise_no_error(data):

@@ -188,32 +188,76 @@ def noise(stream, size, scales):
     return values
 
 
+def entered(gradients, scales, most, last):
+    """Return the columns that have entered by noisy gradients of shape (D, K), in order."""
+    columns, is_fresh, variance = [], False, 0.0
+    sums = np.zeros(np.shape(gradients)[1:])
+    for step, (own, scale) in enumerate(zip(gradients, scales, strict=True), 1):
+        left = 0.8 if is_fresh else 1.0
+        sums = left * sums + own
+        variance = left**2 * variance + scale**2
+        length = max(3, last // most)
+        if len(columns) == most or (step % length and step < last):
+            continue
+        rounds = (last - step) // length + 1
+        allowed, is_fresh = math.ceil((most - len(columns)) / rounds), False
+        for _ in range(allowed):
+            sizes = [
+                -1.0 if j in columns else math.sqrt(sum(x * x for x in row))
+                for j, row in enumerate(sums)
+            ]
+            largest = max(sizes)
+            if step >= last or largest > 6.0 * math.sqrt(variance * sums.shape[1]):
+                columns.append(sizes.index(largest))
+                is_fresh = True
+    return columns
+
+
 def descend(
-    dense, labels, schedule, added, loss, unit, *, constant=0.0, start=None, scale_exponents=None
+    dense,
+    labels,
+    schedule,
+    added,
+    loss,
+    unit,
+    *,
+    constant=0.0,
+    start=None,
+    scale_exponents=None,
+    most=0,
 ):
     """Return all iterates, shape (T, size), and the average that is released.
 
-    A halved column's weight moves as much less.
+    A halved column's weight moves as much less. `most`: how many columns enter; 0 for all.
     """
+    n_columns = np.shape(dense)[1]
     size = (np.shape(dense)[1] + bool(constant)) * loss.n_outputs
     halves = [1.0] * (size // loss.n_outputs)
     if scale_exponents is not None:
         halves[: scale_exponents.size] = (0.5**scale_exponents).tolist()
     weights = [0.0] * size if start is None else list(start)
-    velocity, iterates = [0.0] * size, []
+    velocity, iterates, gradients = [0.0] * size, [], []
+    inside, last = [*range(size // loss.n_outputs)], schedule.first_averaged - 1
+    if most:
+        weights[: n_columns * loss.n_outputs] = [0.0] * (n_columns * loss.n_outputs)
     for step in range(schedule.n_steps):
+        if most:
+            taken = entered(gradients, schedule.noise_scales[:step], most, last)
+            inside = [*taken, *range(n_columns, size // loss.n_outputs)]
         options = {"constant": constant, "scale_exponents": scale_exponents}
         parts = contributions(dense, labels, weights, loss, unit, **options)
         totals = parts.sum(axis=0) + added[step]
         for k in range(size):
             velocity[k] = schedule.momentum * velocity[k] + float(totals[k]) * (1.0 / unit)
-            weights[k] -= schedule.step_size * halves[k // loss.n_outputs] * velocity[k]
+            if k // loss.n_outputs in inside:
+                weights[k] -= schedule.step_size * halves[k // loss.n_outputs] * velocity[k]
+        gradients.append(np.reshape(totals, (-1, loss.n_outputs))[:n_columns] / unit)
         iterates.append(list(weights))
     averaged = [0.0] * size
-    last = iterates[schedule.first_averaged - 1 :]
-    for iterate in last:
+    ends = iterates[last:]
+    for iterate in ends:
         averaged = [a + w for a, w in zip(averaged, iterate, strict=True)]
-    return np.array(iterates), np.array(averaged) / float(len(last))
+    return np.array(iterates), np.array(averaged) / float(len(ends))
 
 
 def on_the_grid(margins, bits):

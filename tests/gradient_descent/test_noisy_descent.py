@@ -30,7 +30,7 @@ def state(run):
 @pytest.mark.parametrize("constant", [0.0, 0.1])
 @pytest.mark.parametrize("schedule", [NOISY, EXACT], ids=["noisy", "exact"])
 @pytest.mark.parametrize("loss", [Logistic(0.5), Multinomial(3, 0.5)], ids=["one", "several"])
-@pytest.mark.parametrize("values", ["mixed", "scaled", "threes scaled"])
+@pytest.mark.parametrize("values", ["mixed", "scaled", "threes scaled", "two", "scaled five"])
 def test_a_run_is_the_reference_s_to_the_bit(values, loss, schedule, constant):
     X, y = records(dtype=np.float32)
     if "threes" in values:
@@ -42,6 +42,7 @@ def test_a_run_is_the_reference_s_to_the_bit(values, loss, schedule, constant):
     start = np.random.default_rng(8).normal(size=size)
     options = {"constant": constant, "start": start}
     options |= {"scale_exponents": some_halvings()} if "scaled" in values else {}
+    options |= {"most": 2 if values == "two" else 5} if values in ("two", "scaled five") else {}
     iterates, expected = descend(X, y, schedule, added, loss, unit, **options)
     run = solver(X, y, schedule, loss=loss, **options)
     np.testing.assert_array_equal(run.weights, iterates[-1])

@@ -138,10 +138,17 @@ def test_runs_go_further_where_the_records_tell_much_of_each_column():
     # Most of very many columns hardly ever occur.
     assert further(3000.0 * 1.69, 3000) == further(3000.0 * 1.69, 30_000) == pytest.approx(1.3)
     assert further(8000.0 * 1.69, 80_000) == pytest.approx(1.3)
-    dense, (*cuts, last) = plan_stages(None, 500), plan_stages(5, 500)
+    dense, (*cuts, selects, last) = plan_stages(None, 500), plan_stages(5, 500)
     assert [one.grows for one in dense] == [True]
+    assert selects.grows
     assert last.grows
     assert not any(one.grows for one in cuts)
+
+
+def test_tables_and_short_lists_select_column_by_column():
+    assert [one.most for one in plan_stages(20, 300)] == [20, 0]
+    assert [one.most for one in plan_stages(10, 1000)] == [0, 0, 10, 0]
+    assert [one.most for one in plan_stages(11, 1000)] == [0, 0, 0, 0]
 
 
 def test_without_privacy_there_is_no_noise():

@@ -153,7 +153,7 @@ class DPLassoClassifier(PrivateClassifier):
     r"""Differentially private logistic regression with few weights, for sparse, very wide data.
 
     The fit selects columns and then refits their weights (docs/lasso.md). Noisy gradients keep the
-    columns, by successive cuts. If rows are long, Frank-Wolfe steps draw signed columns instead, by
+    columns. If more than 300 have long rows, Frank-Wolfe steps draw signed columns instead, by
     the exponential mechanism, each column at most once. All settings follow from the budget, the
     number of columns, and noisy sums over the records.
 

@@ -105,7 +105,7 @@ class GradientDescent(Method):
         return replace(method, one_hot=one_hot_groups(records)) if self.infers else method
 
     def plan(self, task: Task, n_features: int) -> Plan:
-        """Count, scale, descend and calibrate; a short list by successive cuts."""
+        """Count, scale, descend and calibrate; a short list is selected between."""
         # A statement before the fit is that of the widest spread.
         task = task.spread(1.0, math.inf)
         loss, most = task.gradient_loss(task.gradient_bound), self.max_weights
@@ -159,7 +159,7 @@ class GradientDescent(Method):
             n_columns=n_features,
             loss=loss,
             geometry=geometry,
-            keeps_lengths=task.keeps_lengths,
+            keeps_lengths=min(most or n_features, n_features) <= task.most_with_lengths,
         )
         most_of_each = [(stage.n_steps, stage.n_columns) for stage in stages]
         if blocks:

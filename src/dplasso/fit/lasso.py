@@ -18,6 +18,7 @@ from dplasso.gradient_descent.calibration import LEARNT, LEARNT_OF_FEW, LEARNT_W
 from dplasso.gradient_descent.schedule import (
     CALIBRATION_SHARE,
     MOST_STEPS,
+    TABLE_COLUMNS,
     Stage,
     plan_stages,
     steps_that_pay,
@@ -82,7 +83,9 @@ class Shape:
     @property
     def most_vertices(self) -> int:
         """The most vertices that a fit draws: each column at most once, and at most half."""
-        return 0 if self.mixes else min(self.length, max(1, self.n_features // 2))
+        # Draws repeat what columns of tables have in common, and forward selection does not.
+        is_table = self.n_features <= TABLE_COLUMNS
+        return 0 if self.mixes or is_table else min(self.length, max(1, self.n_features // 2))
 
     @property
     def most_kept(self) -> int:
@@ -216,7 +219,7 @@ class Lasso(Method):
             n_columns=n_features,
             loss=task.refit_loss(loss),
             geometry=self.geometry if shape.mixes else None,
-            keeps_lengths=task.keeps_lengths,
+            keeps_lengths=(shape.length or n_features) <= task.most_with_lengths,
         )
         selection = Selection(descent, self.feature_bound, shape.most_vertices, loss)
         phases = self.counting(task, count(task, loss, share=self.count_share(task)))

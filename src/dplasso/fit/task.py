@@ -57,8 +57,8 @@ class Task:
     calibration: ClassVar[float] = CALIBRATION_SHARE
     # Share of the budget for counts that say where margins start.
     counting: ClassVar[float] = COUNT_SHARE
-    # Whether targets depend on how long rows are, not only on their directions.
-    keeps_lengths: ClassVar[bool] = False
+    # The most columns of rows that keep their lengths: of few, directions say little.
+    most_with_lengths: ClassVar[float] = 12
     # Bound on each residual for intervals.
     inference_bound: ClassVar[float] = 1.0
     learns: ClassVar[str] = "classes"
@@ -243,7 +243,8 @@ class Bounded(Task):
     calibration: ClassVar[float] = 0.0
     # What classes spend on the constants of the calibration.
     counting: ClassVar[float] = CALIBRATION_SHARE
-    keeps_lengths: ClassVar[bool] = True
+    # Numbers depend on how long rows are.
+    most_with_lengths: ClassVar[float] = math.inf
     learns: ClassVar[str] = "numbers"
     is_declared: ClassVar[bool] = False
     is_balanced: ClassVar[bool] = False

@@ -1,1 +1,1 @@
-"""Noisy gradient descent on unit rows: the dense model, and short lists cut from it."""
+"""Noisy gradient descent on unit rows: the dense model, and short lists."""

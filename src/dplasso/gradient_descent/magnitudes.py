@@ -16,14 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from dplasso.gradient_descent.schedule import TABLE_COLUMNS
 from dplasso.matrix.scaling import MOST_SCALE_EXPONENT
 
 # Shares of mu^2 of each release of counts, the larger one of few records, and the most columns:
 # more are mostly those of texts, in one unit. A release of sums has a part of that share.
 _SHARE, _MOST_SHARE, MOST_COLUMNS = 0.02, 0.15, 10_000
 SUMS_PART = 0.4
-# Tables have at most so many columns; more of them may have a smaller share.
-_TABLE, _MOST_OF_MANY = 300, 0.05
+# More columns than those of a table may have a smaller share.
+_MOST_OF_MANY = 0.05
 # The largest k of the magnitudes 4^k, and the number of counts of a column; the least is -16.
 LARGEST_MAGNITUDE, N_MAGNITUDES = 15, 32
 # The squares of typical entries of each magnitude.
@@ -60,9 +61,11 @@ def share_of(n_records: float, n_columns: int, deviation: float) -> float | None
 
     `deviation`: of the noise of the whole budget.
     """
-    needed = _RECORDS * deviation * math.sqrt(min(n_columns, _TABLE))
+    needed = _RECORDS * deviation * math.sqrt(min(n_columns, TABLE_COLUMNS))
     share = max(_SHARE, (needed / n_records) ** 2)
-    return share if share <= (_MOST_SHARE if n_columns <= _TABLE else _MOST_OF_MANY) else None
+    return (
+        share if share <= (_MOST_SHARE if n_columns <= TABLE_COLUMNS else _MOST_OF_MANY) else None
+    )
 
 
 def clear_counts(counts: NDArray[np.float64], deviation: float) -> NDArray[np.float64]:

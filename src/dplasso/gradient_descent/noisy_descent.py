@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.gradient_descent.forward_selection import ForwardSelection
 from dplasso.gradient_descent.schedule import Schedule
 from dplasso.gradient_descent.steps import update
 from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, SCALES
@@ -46,9 +47,9 @@ class NoisyGradientDescent:
 
     `part`: a `GradientPart` or similar, in units of `unit`.
     `scale_exponents`: of each column, as in `UnitRows`; the steps of its weights shrink likewise.
+    `most`: how many columns may have weights; they enter before the iterates are averaged. 0: all.
 
-    `weights`, `velocity` and `averaged` are functions of noisy gradients, so composition covers
-    them.
+    The `state` is a function of noisy gradients, so composition covers it.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class NoisyGradientDescent:
         start: NDArray[np.float64] | None = None,
         intercept: bool = False,
         scale_exponents: NDArray[np.int8] = NO_SCALE_EXPONENTS,
+        most: int = 0,
     ) -> None:
         n_coordinates = n_columns + intercept
         size = n_coordinates * n_outputs
@@ -80,14 +82,36 @@ class NoisyGradientDescent:
         self._threads = threads if len(self._blocks) > 1 else ONE_THREAD
         self._steps = np.full(n_coordinates, schedule.step_size)
         self._steps[: scale_exponents.size] *= SCALES[scale_exponents]
+        self.selection: ForwardSelection | None = None
+        if most:
+            last = schedule.first_averaged - 1
+            self.selection = ForwardSelection(n_columns, n_outputs, most, last)
+            self._own_steps = self._steps[:n_columns].copy()
+            self.weights[: n_columns * n_outputs] = 0.0
         buffers = word_buffers(stream, len(self._blocks))
         self._noise = [noise_of(schedule, unit, words) for words in buffers]
+
+    @property
+    def state(self) -> dict[str, NDArray[np.float64]]:
+        """What the run continues from, by name."""
+        state = {"weights": self.weights, "velocity": self.velocity, "averaged": self.averaged}
+        if self.selection is not None:
+            own = self.selection
+            state |= {"entered": own.entered, "sums": own.sums, "noise": own.noise}
+        return state
 
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1."""
         for step in range(first, last + 1):
+            if self.selection is not None:
+                # Other columns keep the weight 0.
+                self._steps[: self._n_columns] = self._own_steps * self.selection.entered
             sums = self._part.sums(self.weights)
             self._threads.run(partial(self._update, step, sums))
+            if self.selection is not None:
+                gradient = sums.reshape(-1, self.n_outputs)[: self._n_columns] / self._unit
+                scale = float(self.schedule.noise_scales[step - 1])
+                self.selection.add(step, gradient, scale)
 
     def _update(self, step: int, sums: NDArray[np.int64], t: int) -> None:
         """Update the weights of the blocks of thread t by their noisy gradients."""

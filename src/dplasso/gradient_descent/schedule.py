@@ -34,6 +34,10 @@ FEWEST_STEPS, MOST_STEPS = 50, 400
 _CUTS = ((30, 0.4, 0.10), (5, 0.2, 0.10), (1, 0.2, 0.15), (0, 0.2, KAPPA))
 # Gradients of a stage that ranks, and of the last one.
 RANKING_STEPS, REFIT_STEPS = 24, 80
+# Columns of a table, at most the first number, have much in common, so forward selection has all of
+# them and half of the budget. Of more columns, it chooses among those of two cuts, and lists of at
+# most the second number: for longer ones, noise costs more than what columns have in common.
+TABLE_COLUMNS, _MOST_SELECTED = 300, 10
 # With directions of public rows the noise does not grow on a long path. So a
 # list of at least this many weights needs one cut, after a run with this share of the budget.
 FEWEST_AT_ONCE, _BEFORE_CUT = 50, 0.5
@@ -53,6 +57,7 @@ class Stage:
     `n_steps`: number of gradients, or its maximum if the run `is_adaptive`. `share`: of mu^2.
     `kappa`: standard deviation that the noise gives the margin of a unit row at the end.
     `grows`: whether kappa grows with the signal, see `further`.
+    `most`: how many columns enter one after the other, see `ForwardSelection`; 0 for all at once.
     """
 
     n_steps: int
@@ -61,6 +66,7 @@ class Stage:
     n_columns: int
     is_adaptive: bool = False
     grows: bool = False
+    most: int = 0
 
 
 @dataclass(frozen=True)
@@ -176,19 +182,20 @@ def plan_stages(
     """Divide gradients and budget among the stages; a cut that keeps all columns is left out."""
     if max_weights is None or max_weights >= n_features:
         return (Stage(MOST_STEPS, 1.0, kappa, n_features, is_adaptive=True, grows=True),)
-    cuts = [cut for cut in _CUTS if cut[0] * max_weights < n_features]
+    is_table = n_features <= TABLE_COLUMNS
+    cuts = [cut for cut in _CUTS[2 * is_table :] if cut[0] * max_weights < n_features]
     total = sum(share for _, share, _ in cuts)
     columns = [n_features, *(kept * max_weights for kept, _, _ in cuts[:-1])]
-    return tuple(
-        Stage(
-            RANKING_STEPS if kept else REFIT_STEPS,
-            share / total,
-            part * (kappa / KAPPA),
-            size,
-            grows=not kept,
-        )
-        for (kept, share, part), size in zip(cuts, columns, strict=True)
-    )
+    most = max_weights if is_table or max_weights <= _MOST_SELECTED else 0
+    stages = [
+        Stage(RANKING_STEPS, share / total, part * (kappa / KAPPA), size)
+        for (_, share, part), size in zip(cuts, columns, strict=True)
+    ]
+    selects, refit = stages[-2:]
+    if most:
+        stages[-2] = replace(selects, n_steps=REFIT_STEPS, kappa=kappa, grows=True, most=most)
+    stages[-1] = replace(refit, n_steps=REFIT_STEPS, grows=True)
+    return tuple(stages)
 
 
 def with_directions(stages: Sequence[Stage | None]) -> Sequence[Stage | None]:

@@ -268,7 +268,8 @@ def influence(descent: Descent, course: Course, released: Released, budget: Budg
     share = next(entry.share for entry in released.entries if entry.release is descended)
     signal = budget.mu_of(share) / budget.moved_by(course.loss)
     labels_alone = not budget.moved_by_features(1.0)
-    is_unit_row = descent.norm_bound is None and released.mix is None
+    scaling = released.scaling(descent.constant, descent.norm_bound, from_prior=descent.from_prior)
+    is_unit_row = scaling.norm_bound is None and released.mix is None
     if labels_alone or not is_unit_row or signal * course.loss.residual_bound <= 1.0:
         return 0.0
     # Records that share columns shorten the path of all steps, as in ridge regression.

@@ -56,8 +56,6 @@ from dplasso.privacy.parameters import check_records, share_bits
 
 # Unit rows of fewer columns have larger entries, so a stage starts from this part of the weights.
 _START = 0.5
-# The state that a run of gradients continues from.
-_STATE = ("weights", "velocity", "averaged")
 
 
 def gradient_phases(
@@ -231,6 +229,10 @@ class _Gradients:
         self._columns = scaling.kept if drawn is None else drawn
         n_columns = scaling.kept.size or rows.n_columns
         start, self._started_error = starting_weights(course, released, n_columns)
+        most = 0 if self._mixed else stage.most
+        if most:
+            # Columns that have not entered start from 0.
+            self._started_error = 0.0
         bits = share_bits(course.n_records)
         unit = gradient_unit(course.loss.residual_bound, float(schedule.noise_scales.max()), bits)
         self._run = NoisyGradientDescent(
@@ -244,18 +246,19 @@ class _Gradients:
             start=start,
             intercept=descent.fit_intercept,
             scale_exponents=scaling.scale_exponents,
+            most=most,
         )
         self.advance = self._run.advance
         self.n_steps, self.done = self._run.n_steps, int(snapshot["done"]) if snapshot else 0
-        for name in _STATE if snapshot else ():
-            own, array = getattr(self._run, name), snapshot[name]
+        for name, own in self._run.state.items() if snapshot else ():
+            array = snapshot[name]
             if own.shape != array.shape:
                 raise ValueError(f"a state of {array.size} weights is not one of {own.size}")
             own[:] = array
 
     def snapshot(self, done: int) -> Snapshot:
         """Return the state of the run, a function of the noisy gradients."""
-        state = {name: getattr(self._run, name).copy() for name in _STATE}
+        state = {name: array.copy() for name, array in self._run.state.items()}
         return {"done": np.array(done), **state}
 
     def release(self) -> Release:
