@@ -99,7 +99,10 @@ RADII: dict[str, dict[str, Any]] = {
     "of a radius": {"n_iter": 6, "l1_radius": 20.0},
     "by Algorithm 1": {"n_iter": 6, "l1_radius": 9.0, "solver": "standard"},
 }
-_SIZES = {"kept": {"MOST_COLUMNS": 2, "_STRENGTH": 2.0}, "drawn": {"_LONGER_ROWS": 1e-3}}
+_SIZES = {
+    "kept": {"MOST_COLUMNS": 2, "_STRENGTH": 2.0},
+    "drawn": {"_LONGER_ROWS": 1e-3, "TABLE_COLUMNS": 0},
+}
 
 
 def _targets(name: str, n_classes: int, rng: np.random.Generator, size: int) -> NDArray[Any]:

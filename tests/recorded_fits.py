@@ -158,7 +158,7 @@ def _fit(kind, n_classes, options, relation, X, y, given):
     target = {"classes": list(range(n_classes))} if n_classes else {"target_bounds": BOUNDS}
     # A LASSO takes rows for long, so that it draws; `_kept` has other sizes.
     longer = 1e-3 if lasso.MOST_COLUMNS > N_COLUMNS else lasso._LONGER_ROWS
-    with short_runs(), patch.object(lasso, "_LONGER_ROWS", longer):
+    with short_runs(), patch.multiple(lasso, _LONGER_ROWS=longer, TABLE_COLUMNS=0):
         return kind(neighbors=relation, **(target | options)).fit(X, y, **given)
 
 

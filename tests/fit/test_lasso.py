@@ -19,8 +19,9 @@ def data():
 
 @pytest.fixture
 def drawing(monkeypatch):
-    """All rows are long."""
+    """All rows are long, and no records are a table."""
     monkeypatch.setattr(lasso, "_LONGER_ROWS", 1e-3)
+    monkeypatch.setattr(lasso, "TABLE_COLUMNS", 0)
 
 
 def kept_columns(model):
@@ -109,7 +110,10 @@ def planned(n_features, n_records, epsilon=1.0, *, long_rows=True, **asked):
 def test_few_columns_are_all_taken_and_of_somewhat_more_at_most_half_are_drawn():
     assert planned(200, 10_000) == 200
     assert planned(30, 10_000, max_weights=50) == 30
-    for n_features in (201, 300, 399):
+    # Tables are never drawn.
+    assert planned(300, 10**6) == 200
+    assert planned(300, 10**6, max_weights=150) == 150
+    for n_features in (301, 399):
         assert planned(n_features, 10**6) == n_features // 2
         assert planned(n_features, 10**6, max_weights=150) <= n_features // 2
         assert planned(n_features, 10**6, long_rows=False) == 200

@@ -52,9 +52,9 @@ NAMED = INTERVALS | {
     "public_rows": np.random.default_rng(4).normal(size=(200, N_COLUMNS)),
 }
 # Columns are drawn, since rows are long, or kept by gradients, of as few as there are here.
-DRAWN = {"MOST_COLUMNS": 10, "_LONGER_ROWS": 1e-3}
+DRAWN = {"MOST_COLUMNS": 10, "_LONGER_ROWS": 1e-3, "TABLE_COLUMNS": 0}
 KEPT = {"MOST_COLUMNS": 4, "_STRENGTH": 2.0}
-MEASURED = {"MOST_COLUMNS": 4, "_LONGER_ROWS": 3.0}
+MEASURED = {"MOST_COLUMNS": 4, "_LONGER_ROWS": 3.0, "TABLE_COLUMNS": 0}
 # Where none may be kept: at a small budget the noise would decide.
 ALWAYS_DRAWN = {"MOST_COLUMNS": 10, "_MOST_COORDINATES": 0}
 NARROW = {"MOST_COLUMNS": 20}

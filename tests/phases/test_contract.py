@@ -79,8 +79,7 @@ def test_each_phase_spends_its_share_and_all_together_the_budget(name):
         for share in (left + 1e-9, -1e-9, math.nan):
             with pytest.raises(RuntimeError, match=repr(one.phase.name)):
                 check_share(one.phase, share, one.before)
-    # Of a prior's short list, the length of rows in all columns is known, and its part is left.
-    assert released.spent == pytest.approx(1.0, abs=0.004 if "prior of" in name else 1e-9)
+    assert released.spent == pytest.approx(1.0, abs=1e-9)
     assert begun.budget.draws == begun.plan.draws
 
 

@@ -83,8 +83,8 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
     Raises
     ------
     ValueError
-        For many labels or more than 10^8 columns. With `scaling`, also if `row_norm` is a number,
-        because no transformer of scikit-learn scales only the longer rows.
+        For many labels or more than 10^8 columns. With `scaling`, also if `row_norm` is a number
+        or rows keep their lengths: no transformer of scikit-learn scales only the longer rows.
     """
     # Imported here because the imports take longer than a small fit.
     from sklearn.compose import ColumnTransformer
@@ -97,8 +97,9 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
         raise ValueError("scikit-learn has no linear model for many labels; use to_onnx() instead")
     if scaling and plain.norm_bound is not None:
         raise ParameterError(
-            f"scikit-learn has no transformer for `row_norm={self.row_norm!r}`: pass scaling=False "
-            f"and divide the rows by max({plain.norm_bound:.9g}, their length) yourself"
+            "scikit-learn has no transformer that shortens only long rows, as `row_norm` or a list "
+            "of few columns needs it: use to_onnx(), or pass scaling=False and divide the rows by "
+            f"max({plain.norm_bound:.9g}, their length) yourself"
         )
     # Clipping needs no selection of columns, because it treats all columns alike.
     selects = scaling and plain.kept.size > 0 and plain.bound is None

@@ -84,8 +84,8 @@ class Shape:
     def most_vertices(self) -> int:
         """The most vertices that a fit draws: each column at most once, and at most half."""
         # Draws repeat what columns of tables have in common, and forward selection does not.
-        is_table = self.n_features <= TABLE_COLUMNS
-        return 0 if self.mixes or is_table else min(self.length, max(1, self.n_features // 2))
+        selects = self.n_features <= TABLE_COLUMNS and self.most_kept > 0
+        return 0 if self.mixes or selects else min(self.length, max(1, self.n_features // 2))
 
     @property
     def most_kept(self) -> int:
@@ -219,7 +219,7 @@ class Lasso(Method):
             n_columns=n_features,
             loss=task.refit_loss(loss),
             geometry=self.geometry if shape.mixes else None,
-            keeps_lengths=(shape.length or n_features) <= task.most_with_lengths,
+            keeps_lengths=(shape.length or math.inf) <= task.most_with_lengths,
         )
         selection = Selection(descent, self.feature_bound, shape.most_vertices, loss)
         phases = self.counting(task, count(task, loss, share=self.count_share(task)))

@@ -57,7 +57,7 @@ class Task:
     calibration: ClassVar[float] = CALIBRATION_SHARE
     # Share of the budget for counts that say where margins start.
     counting: ClassVar[float] = COUNT_SHARE
-    # The most columns of rows that keep their lengths: of few, directions say little.
+    # The longest list whose rows keep their lengths: in few columns, directions say little.
     most_with_lengths: ClassVar[float] = 12
     # Bound on each residual for intervals.
     inference_bound: ClassVar[float] = 1.0

@@ -341,7 +341,8 @@ def row_length(descent: Descent, stage: int) -> Phase:
         own = course.stages[stage]
         if own is None or own.n_columns >= descent.n_columns:
             return None
-        return budget.share_of_features(length_share(course, descent) / len(course.runs))
+        shorter = sum(stage.n_columns < descent.n_columns for stage in course.runs)
+        return budget.share_of_features(length_share(course, descent) / shorter)
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
         total = _energies(descent, fit, course, released, mu, total_energy)
