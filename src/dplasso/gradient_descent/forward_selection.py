@@ -11,10 +11,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-# A column enters once its sum of gradients has this many standard deviations; at the last entry,
-# the largest do. Every round of entries has at least so many gradients.
+# A column enters once its sum of gradients has this many standard deviations; after the last round,
+# the largest enter anyway. Every round has at least so many gradients.
 _CLEAR, _SHORTEST_ROUND = 6.0, 3
-# The part of the sums that each gradient of a round leaves of those before columns entered.
+# Each gradient of a round leaves this part of the sums from before columns entered.
 _REMEMBERED = 0.8
 
 
@@ -28,7 +28,6 @@ class ForwardSelection:
     def __init__(self, n_columns: int, n_outputs: int, most: int, n_steps: int) -> None:
         self.entered, self.sums = np.zeros(n_columns), np.zeros((n_columns, n_outputs))
         self.noise = np.zeros(2)
-        self.factors = np.ones(n_columns)
         self._most, self._n_steps = most, n_steps
         self._round = max(_SHORTEST_ROUND, n_steps // most)
 
@@ -45,9 +44,9 @@ class ForwardSelection:
         if step % self._round and not is_last:
             return
         sizes = np.linalg.norm(self.sums, axis=1)
+        sizes[self.entered > 0.0] = -1.0
         rounds_left = (self._n_steps - step) // self._round + 1
-        ranks = np.where(self.entered > 0.0, -1.0, sizes * self.factors)
-        largest = np.argsort(-ranks, kind="stable")[: math.ceil(missing / rounds_left)]
+        largest = np.argsort(-sizes, kind="stable")[: math.ceil(missing / rounds_left)]
         if not is_last:
             clear = _CLEAR * math.sqrt(self.noise[0] * self.sums.shape[1])
             largest = largest[sizes[largest] > clear]

@@ -63,9 +63,8 @@ def share_of(n_records: float, n_columns: int, deviation: float) -> float | None
     """
     needed = _RECORDS * deviation * math.sqrt(min(n_columns, TABLE_COLUMNS))
     share = max(_SHARE, (needed / n_records) ** 2)
-    return (
-        share if share <= (_MOST_SHARE if n_columns <= TABLE_COLUMNS else _MOST_OF_MANY) else None
-    )
+    most = _MOST_SHARE if n_columns <= TABLE_COLUMNS else _MOST_OF_MANY
+    return share if share <= most else None
 
 
 def clear_counts(counts: NDArray[np.float64], deviation: float) -> NDArray[np.float64]:
