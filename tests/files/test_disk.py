@@ -131,6 +131,7 @@ def test_a_link_is_followed_and_a_bare_name_is_in_the_current_directory(
 
 def test_impossible_places_are_refused_at_once(model, tmp_path):
     (tmp_path / "file").touch()
+    (tmp_path / "rows.svm").write_text("not read")
     os.mkfifo(tmp_path / "pipe")
     create_ledger(tmp_path / "l", 1.0, 1e-5)
     for place, error, words in (
@@ -146,10 +147,10 @@ def test_impossible_places_are_refused_at_once(model, tmp_path):
         with pytest.raises(error, match=rf"^Cannot write .*{words}"):
             fit_with_checkpoints(model, X, Y, place)
         refused(
-            run_command("fit", tmp_path / "no.svm", "--epsilon", 1, "--force", "--model", place),
+            run_command("fit", tmp_path / "rows.svm", "--epsilon", 1, "--force", "--model", place),
             words,
         )
-    assert names(tmp_path) == ["file", "l", "pipe"]
+    assert names(tmp_path) == ["file", "l", "pipe", "rows.svm"]
 
 
 def test_what_takes_no_file_is_found_out(model, tmp_path, monkeypatch):

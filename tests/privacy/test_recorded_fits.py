@@ -30,6 +30,9 @@ def test_neighbours_differ_by_no_more_than_the_sensitivity(name):
     assert found.statistics > 0
     if "far" in name:
         assert found.centred == 2 * found.pairs
+    elif "scaled short list" in name:
+        # Rows that keep their lengths may be too short for scales.
+        assert found.scaled > found.pairs
     elif "pairs" not in name:
         assert found.scaled == (2 * found.pairs if "scaled" in name else 0)
     # A fit and a score release what they were charged for, and what can be bought for it.

@@ -152,6 +152,11 @@ class Report:
     claim: Claim
     findings: tuple[Finding, ...]
 
+    def __post_init__(self) -> None:
+        # An empty report would read as a clean one.
+        if not self.findings:
+            raise ValueError("no audit was run, so there is nothing to report")
+
     @property
     def false_alarm(self) -> float:
         """Return a bound on the probability that any true claim was called violated: a sum."""

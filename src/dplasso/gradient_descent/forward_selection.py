@@ -33,7 +33,7 @@ class ForwardSelection:
 
     def add(self, step: int, gradient: NDArray[np.float64], noise_scale: float) -> None:
         """Add the noisy gradient of a step, shape (D, K); at the end of a round columns enter."""
-        missing = self._most - int(self.entered.sum())
+        missing = self._most - np.count_nonzero(self.entered)
         if missing == 0:
             return
         remembered = _REMEMBERED if self.noise[1] else 1.0
@@ -46,7 +46,7 @@ class ForwardSelection:
         sizes = np.linalg.norm(self.sums, axis=1)
         sizes[self.entered > 0.0] = -1.0
         rounds_left = (self._n_steps - step) // self._round + 1
-        largest = np.argsort(-sizes, kind="stable")[: math.ceil(missing / rounds_left)]
+        largest = np.argsort(-sizes, kind="stable")[: -(-missing // rounds_left)]
         if not is_last:
             clear = _CLEAR * math.sqrt(self.noise[0] * self.sums.shape[1])
             largest = largest[sizes[largest] > clear]
