@@ -144,13 +144,16 @@ def test_rows_are_scaled_by_the_released_energies():
     assert data.factor.tolist() == expected
 
 
-def test_rows_are_as_long_as_is_released_in_few_columns():
+def test_rows_are_as_long_as_is_released_in_few_columns(monkeypatch):
     """In root mean square, of unit rows in all columns, with two deviations of little noise."""
+    # Two cuts, as of more columns than those of a table.
+    monkeypatch.setattr("dplasso.gradient_descent.schedule.TABLE_COLUMNS", 0)
     silent, case = Notes(loud=0.0), PLANS["prior of a short list"]
     case = replace(case, estimator=clone(case.estimator).set_params(epsilon=1e4))
     X, _y = rows(case)
     taken, released, begun = walked(case, silent)
     shares = [one.share for one in taken if isinstance(one.release, RowLength)]
+    assert len(shares) == 2
     noise = 2.0 / (begun.budget.mu_of(shares[0]) * COLUMNS * N_ROWS)
     for one in runs(taken):
         length = one.before.length
