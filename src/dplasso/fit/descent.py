@@ -159,8 +159,7 @@ class GradientDescent(Method):
             n_columns=n_features,
             loss=loss,
             geometry=geometry,
-            keeps_lengths=(stages[-1].n_columns if len(stages) > 1 else math.inf)
-            <= task.most_with_lengths,
+            keeps_lengths=task.keeps_lengths(stages[-1].n_columns if len(stages) > 1 else 0),
         )
         most_of_each = [(stage.n_steps, stage.n_columns) for stage in stages]
         if blocks:

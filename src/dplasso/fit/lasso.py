@@ -219,7 +219,7 @@ class Lasso(Method):
             n_columns=n_features,
             loss=task.refit_loss(loss),
             geometry=self.geometry if shape.mixes else None,
-            keeps_lengths=(shape.length or math.inf) <= task.most_with_lengths,
+            keeps_lengths=task.keeps_lengths(shape.length),
         )
         selection = Selection(descent, self.feature_bound, shape.most_vertices, loss)
         phases = self.counting(task, count(task, loss, share=self.count_share(task)))

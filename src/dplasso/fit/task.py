@@ -68,6 +68,10 @@ class Task:
         """Margins of a record."""
         return 1
 
+    def keeps_lengths(self, length: int) -> bool:
+        """Return whether rows in a list of so many columns keep their lengths; 0 for no list."""
+        return (length or math.inf) <= self.most_with_lengths
+
     def encode(self, y: NDArray[Any]) -> NDArray[np.float64]:
         return numbers_of(y, self.classes)
 

@@ -186,15 +186,19 @@ def plan_stages(
     cuts = [cut for cut in _CUTS[2 * is_table :] if cut[0] * max_weights < n_features]
     total = sum(share for _, share, _ in cuts)
     columns = [n_features, *(kept * max_weights for kept, _, _ in cuts[:-1])]
-    most = max_weights if is_table or max_weights <= _MOST_SELECTED else 0
-    stages = [
-        Stage(RANKING_STEPS, share / total, part * (kappa / KAPPA), size)
-        for (_, share, part), size in zip(cuts, columns, strict=True)
-    ]
-    selects, refit = stages[-2:]
-    if most:
-        stages[-2] = replace(selects, n_steps=REFIT_STEPS, kappa=kappa, grows=True, most=most)
-    stages[-1] = replace(refit, n_steps=REFIT_STEPS, grows=True)
+    selects = is_table or max_weights <= _MOST_SELECTED
+    stages = []
+    for (kept, share, part), size in zip(cuts, columns, strict=True):
+        ranks = kept > 1 or (kept == 1 and not selects)
+        stage = Stage(
+            RANKING_STEPS if ranks else REFIT_STEPS,
+            share / total,
+            part * (kappa / KAPPA) if ranks else kappa,
+            size,
+            grows=not ranks,
+            most=max_weights if kept and not ranks else 0,
+        )
+        stages.append(stage)
     return tuple(stages)
 
 

@@ -240,7 +240,7 @@ def calibration(descent: Descent) -> Phase:
         # Around the margins they started from.
         centre = 0.0 * model.intercept + beyond(loss.offset, course.runs[-1].kappa)
         centre[: course.constant.size] += course.constant
-        own = influence(descent, course, released, fit.budget)
+        own = influence(scaling, course, released, fit.budget)
         intercept = model.intercept - centre
         margins = rows.margins(replace(model, intercept=intercept, centre=centre, influence=own))
         return Calibrated(*calibrate_margins(margins, loss, fit.stream, centre=centre, **public))
@@ -258,7 +258,7 @@ def calibration(descent: Descent) -> Phase:
     )
 
 
-def influence(descent: Descent, course: Course, released: Released, budget: Budget) -> float:
+def influence(scaling: Scaling, course: Course, released: Released, budget: Budget) -> float:
     """Return how far a residual of 1 moved the margin of its own unit row; 0 where noise hides it.
 
     A fit is more certain of its own rows than of others, so calibration would find a large slope.
@@ -268,7 +268,6 @@ def influence(descent: Descent, course: Course, released: Released, budget: Budg
     share = next(entry.share for entry in released.entries if entry.release is descended)
     signal = budget.mu_of(share) / budget.moved_by(course.loss)
     labels_alone = not budget.moved_by_features(1.0)
-    scaling = released.scaling(descent.constant, descent.norm_bound, from_prior=descent.from_prior)
     is_unit_row = scaling.norm_bound is None and released.mix is None
     if labels_alone or not is_unit_row or signal * course.loss.residual_bound <= 1.0:
         return 0.0
