@@ -1,6 +1,5 @@
 """What is needed for what: an import nothing, a fit five packages, all else says what it lacks."""
 
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 import dplasso
 from cli.conftest import refused, run_command
 from dplasso.errors import EXTRAS
+from processes import python
 
 NOT_NEEDED = "filelock fsspec matplotlib pandas pyarrow ray requests rich typer"
 SCRIPT = """
@@ -37,9 +37,7 @@ assert not any(name.startswith("dplasso.cluster") for name in sys.modules)
 
 def test_an_import_needs_nothing_and_fits_need_five_packages(tmp_path):
     """NumPy, SciPy, numba, scikit-learn and dp-accounting: warnings are errors, as are others."""
-    command = [sys.executable, "-W", "error", "-c", SCRIPT, NOT_NEEDED, str(tmp_path / "model.npz")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    python("-W", "error", "-c", SCRIPT, NOT_NEEDED, tmp_path / "model.npz")
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -2,12 +2,12 @@
 
 import json
 import os
-import subprocess
-import sys
+from unittest.mock import patch
 
 import pytest
 
 from dplasso.fit import lasso
+from processes import python
 
 
 @pytest.fixture(autouse=True)
@@ -18,18 +18,11 @@ def long_rows(monkeypatch):
 
 def fits(kills):
     """Return what fits on a cluster came to; they run in a process of their own, as users' do."""
-    paths = os.pathsep.join(filter(None, ["tests", os.environ.get("PYTHONPATH")]))
-    unset = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     strict = "-W", "error", "-W", "ignore:Caution:RuntimeWarning"
-    done = subprocess.run(
-        [sys.executable, *strict, "-m", "tests.cluster.ray_fits", str(kills)],
-        env=unset | {"PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        timeout=1800,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    with patch.dict(os.environ):
+        for name in [name for name in os.environ if name.startswith("RAY_")]:
+            del os.environ[name]
+        done = python(*strict, "-m", "tests.cluster.ray_fits", kills)
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -16,6 +14,7 @@ from evidence.true_gap import true_gap
 from evidence.twins.generate import make_synthetic
 
 from evidence import __main__ as command
+from processes import python
 
 TINY = """
 [full.table3]
@@ -175,9 +174,7 @@ def test_plain_frank_wolfe_ends_where_ours_does():
 
 def test_the_formula_of_docs_cluster_is_as_measured():
     """Within a factor of three on a machine that does other work beside; the page says two."""
-    case = [sys.executable, "-m", "evidence.cluster.parts", "0.2"]
-    done = subprocess.run(case, capture_output=True, text=True, check=True)
-    for line in done.stdout.splitlines():
+    for line in python("-m", "evidence.cluster.parts", "0.2").stdout.splitlines():
         one = json.loads(line[line.index("{") :])
         assert one["bytes"] < one["expected bytes"] < 3 * one["bytes"]
         assert one["expected seconds"] > one["seconds"] / 3

@@ -1,9 +1,6 @@
 """The exponential and logarithm of residuals: exact to the last places, monotone, the same bits."""
 
 import json
-import os
-import subprocess
-import sys
 from decimal import Decimal, localcontext
 
 import numpy as np
@@ -13,6 +10,7 @@ from numba import njit
 from dplasso.losses import exponential as module
 from dplasso.losses.exponential import exponential, logarithm
 from dplasso.losses.logistic import sigma
+from processes import python
 
 RNG = np.random.default_rng(0)
 ARGUMENTS = np.concatenate(
@@ -127,19 +125,6 @@ def test_a_machine_without_fused_multiply_add_has_the_same_bits(tmp_path):
         "NUMBA_CPU_FEATURES": "",
         "NUMBA_CACHE_DIR": str(tmp_path),
     }
-    paths = os.pathsep.join(filter(None, ["tests", os.environ.get("PYTHONPATH")]))
-    one, other = (
-        json.loads(
-            subprocess.run(
-                [sys.executable, "-c", WORKER],
-                env=os.environ | {"PYTHONPATH": paths} | extra,
-                capture_output=True,
-                text=True,
-                timeout=500,
-                check=True,
-            ).stdout
-        )
-        for extra in ({}, plain)
-    )
+    one, other = (json.loads(python("-c", WORKER, **extra).stdout) for extra in ({}, plain))
     assert one.pop("of the machine") != other.pop("of the machine")
     assert one == other

@@ -1,9 +1,6 @@
 """Nothing that leaves a fit moves further than its noise was made for; rows touch no other row."""
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -15,6 +12,7 @@ import recorded_fits
 from dplasso import DPLogisticRegression
 from dplasso.gradient_descent import calibration, noisy_descent
 from dplasso.phases import count, phase
+from processes import python
 from recorded_fits import CASES, RELATIONS, SCALED, SCALED_ROWS, Records, compare_pair, draw_pair
 from recorder import compare
 
@@ -41,16 +39,7 @@ def test_neighbours_differ_by_no_more_than_the_sensitivity(name):
 
 def interpreted(*words):
     """Run a script without the compiler, which would take longer than its fits."""
-    paths = os.pathsep.join(filter(None, [".", "tests", os.environ.get("PYTHONPATH")]))
-    done = subprocess.run(
-        [sys.executable, *words],
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json.loads(python(*words, NUMBA_DISABLE_JIT="1").stdout)
 
 
 def test_vertices_are_drawn_from_gradients_that_move_no_further():

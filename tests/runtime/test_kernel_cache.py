@@ -21,6 +21,7 @@ from dplasso.runtime.compilation import (
     kernel,
     source_stamp,
 )
+from processes import python
 
 
 @pytest.fixture
@@ -316,11 +317,8 @@ OPTIONS = [{}, {"epsilon": float("inf")}, {"solver": "standard"}, {"selector": "
 def test_a_later_process_compiles_nothing():
     """Several tries: tests running beside this one may compile at the same moment."""
     script = SCRIPT.replace("OPTIONS", repr(OPTIONS).replace("inf", 'float("inf")'))
-    few = ["-W", "ignore::RuntimeWarning"]
-    command = [sys.executable, "-W", "error", *few, "-c", script]
     for _ in range(4):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        if done.stdout.startswith("0 "):
+        said = python("-W", "error", "-W", "ignore::RuntimeWarning", "-c", script).stdout
+        if said.startswith("0 "):
             return
-    pytest.fail(f"every process compiles: {done.stdout}")
+    pytest.fail(f"every process compiles: {said}")

@@ -3,7 +3,6 @@
 import gc
 import logging
 import os
-import subprocess
 import sys
 import time
 
@@ -19,6 +18,7 @@ from dplasso.runtime.compilation import COMPILING, announce_compilation, say_onc
 from dplasso.runtime.progress import SILENT
 from dplasso.runtime.threads import count_threads, usable_cores
 from evidence import machine
+from processes import python
 
 
 def fresh_kernel():
@@ -188,7 +188,6 @@ finally:
 def test_without_semaphores_nothing_is_said_and_all_cores_are_used(tmp_path):
     table = tmp_path / "t.csv"
     table.write_text("a,label\n1.5,0\n2.5,1\n")
-    command = [sys.executable, "-c", NO_SEMAPHORES, str(table)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    done = python("-c", NO_SEMAPHORES, table)
     assert done.stdout.endswith("\n4 1\n")
     assert done.stderr.startswith("This draft is not private")

@@ -3,8 +3,6 @@
 import errno
 import json
 import os
-import subprocess
-import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +13,10 @@ import pytest
 
 from data.store.reference import assert_holds, block_source, random_matrix, write_blocks
 from dplasso import DataError, DPLogisticRegression, StoreError, open_store
+from processes import python
 
 X = random_matrix(40, 90, 0.08)
 Y = np.arange(40) % 2
-HERE = Path(__file__).parent
 READ_HEADER = "dplasso.data.store.opening.read_header"
 
 
@@ -32,11 +30,8 @@ def convert(path, **options):
 
 @pytest.mark.parametrize("mode", ["new", "replace"])
 def test_killed_at_every_call(tmp_path, mode):
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), *sys.path])}
-    command = [sys.executable, HERE / "killed_conversions.py", tmp_path, mode]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    assert run.returncode == 0, run.stderr
-    found = json.loads(run.stdout)
+    script = Path(__file__).with_name("killed_conversions.py")
+    found = json.loads(python(script, tmp_path, mode).stdout)
     assert found["calls"] > 30
     if mode == "new":
         assert found["old"] == 0

@@ -1,8 +1,6 @@
 """What planted.toml and docs/assurance-cases.md name is there; docs/assurance.md is up to date."""
 
 import re
-import subprocess
-import sys
 from collections import Counter
 
 import pytest
@@ -11,6 +9,7 @@ from evidence.items import ROOT, Settings
 from evidence.runner import published
 
 from evidence.assurance import items
+from processes import python
 
 PAGE = (ROOT / "docs" / "assurance-cases.md").read_text()
 # `folder/test_file.py::name::name`, or `::name` for another test of the file named before it.
@@ -28,8 +27,7 @@ def assert_there(test):
 def test_what_plants_bugs_does_not_hold_the_package(module):
     """Or the process that runs a test would find it in place of its copy."""
     code = f"import sys, {module}; print('dplasso' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
-    assert done.stdout.split() == [b"False"]
+    assert python("-c", code).stdout == "False\n"
 
 
 def test_the_list_is_long_enough_and_covers_every_area():

@@ -1,9 +1,9 @@
 """Killed fits go on as if nothing had been; and the command would notice if they did not."""
 
 import json
-import subprocess
-import sys
 import textwrap
+
+from processes import python
 
 LEDGER = "charged to a ledger"
 # Planted faults, each of which a kill of a fit of this kind brings to light.
@@ -68,8 +68,7 @@ for name, (changes, given) in json.loads(sys.argv[1]).items():
 """
     for name, given in runs.items():
         runs[name] = textwrap.dedent(MUTANTS.get(name, ("", ""))[1]), given
-    command = [sys.executable, "-c", script, json.dumps(runs)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = python("-c", script, json.dumps(runs))
     reports = dict(map(json.loads, done.stdout.splitlines()))
     assert reports.keys() == runs.keys(), done.stderr
     return reports

@@ -1,8 +1,6 @@
 """Spoilt inputs are read rightly or refused; and the fuzzer notices what goes wrong."""
 
 import json
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -12,6 +10,8 @@ from evidence.assurance.fuzz_coverage import COVERED
 from evidence.assurance.fuzz_targets import input_of, targets
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from processes import python
 
 TARGETS = targets()
 REGRESSIONS = Path(__file__).parent / "regressions"
@@ -113,9 +113,7 @@ def test_a_planted_fault_is_counted(tmp_path):
             print(json.dumps(fuzz.measure(**given)), flush=True)
     """)
     script = f"FAULTS = {FAULTS!r}\nFOLDER = {str(tmp_path)!r}\n{script}"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    reports = map(json.loads, done.stdout.splitlines())
+    reports = map(json.loads, python("-c", script).stdout.splitlines())
     for (name, (_, kind)), tally in zip(FAULTS.items(), reports, strict=True):
         assert (tally["passed"], tally["failures"], tally["failed"]) == (False, {kind: 1}, 1)
         assert tally["inputs"] == tally["refused"] + 1 == 10

@@ -12,6 +12,8 @@ import pytest
 from evidence.assurance.mutants import MUTANTS, mutated, run_tests
 from evidence.items import ROOT
 
+from processes import python
+
 EXAMPLE = next(mutant for mutant in MUTANTS if mutant.name == "half of zCDP's rho")
 
 
@@ -48,9 +50,7 @@ def test_only_a_failed_assertion_of_the_named_test_counts():
         "    print(run_tests(mutant, [mutant.test], mutant.compiled).verdict)\n"
     )
     given = json.dumps([vars(mutant) for mutant, _ in VERDICTS])
-    command = [sys.executable, "-c", code, given]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert run.stdout.split() == [verdict for _, verdict in VERDICTS]
+    assert python("-c", code, given).stdout.split() == [verdict for _, verdict in VERDICTS]
 
 
 @pytest.mark.parametrize(
