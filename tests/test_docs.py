@@ -57,7 +57,7 @@ def test_every_page_is_in_the_navigation():
         assert f": {page.relative_to(DOCS)}\n" in navigation, page
 
 
-def test_notebooks_are_kept_with_outputs_and_without_errors():
+def test_notebooks_are_kept_with_outputs_and_what_they_import_exists():
     notebooks = sorted((DOCS / "gallery").glob("*.ipynb"))
     assert len(notebooks) == 5
     for notebook in notebooks:
@@ -66,11 +66,6 @@ def test_notebooks_are_kept_with_outputs_and_without_errors():
         assert outputs
         assert not [one for one in outputs if one["output_type"] == "error"]
         assert notebook.stat().st_size < 300_000
-
-
-def test_what_notebooks_import_exists():
-    for notebook in sorted((DOCS / "gallery").glob("*.ipynb")):
-        cells = json.loads(notebook.read_text())["cells"]
         code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
         imports = [node for node in ast.parse(code).body if isinstance(node, ast.ImportFrom)]
         own = [node for node in imports if node.module.split(".")[0] in ("dplasso", "evidence")]

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dplasso.checkpoint import session
+from dplasso.checkpoint import resume_fit, session
+from dplasso.errors import CheckpointError
 from dplasso.ledger import charging
 from dplasso.runtime import progress
 
@@ -30,6 +31,18 @@ def path(tmp_path):
 @pytest.fixture(autouse=True)
 def a_step_a_chunk(monkeypatch):
     monkeypatch.setattr(progress, "_CHUNK_SECONDS", 0.0)
+
+
+def refuse(estimator, data, path, words, error=CheckpointError):
+    """Resume a fit, which is refused in one sentence: nothing is drawn, charged or written."""
+    content = path.read_bytes() if path.exists() else None
+    with pytest.raises(error) as caught:
+        resume_fit(estimator, *data, path)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert (path.read_bytes() if path.exists() else None) == content
+    assert not hasattr(estimator, "coef_")
+    return str(caught.value)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from checkpoint.conftest import refuse
 from cli.conftest import charged_to, vertices_in
 from dplasso import (
     BudgetError,
@@ -147,15 +148,6 @@ def test_of_two_copies_under_way_one_ends_in_a_model(ledger, begun, tmp_path, mo
 class TestRefused:
     """One sentence; nothing is charged, drawn or written."""
 
-    def refuse(self, estimator, kept, words, error):
-        content = kept.read_bytes()
-        with pytest.raises(error) as caught:
-            resume_fit(estimator, *DATA, kept)
-        assert words in str(caught.value)
-        assert "\n" not in str(caught.value)
-        assert kept.read_bytes() == content
-        assert not hasattr(estimator, "coef_")
-
     def test_another_ledger_or_none(self, begun, tmp_path):
         other, foreign = tmp_path / "other.ledger", tmp_path / "foreign"
         create_ledger(other, 3.0, 1e-5)
@@ -166,27 +158,27 @@ class TestRefused:
             (str(foreign), "not a dplasso ledger", LedgerError),
             (None, "with the ledger that it was charged to, and", CheckpointError),
         ):
-            self.refuse(model(ledger), begun, words, error)
+            refuse(model(ledger), DATA, begun, words, error)
         reserve(other, None, charge(2.0, 1e-6, STEPS))
-        self.refuse(model(str(other)), begun, "holds no entry of the fit", LedgerError)
+        refuse(model(str(other)), DATA, begun, "holds no entry of the fit", LedgerError)
         assert states(other) == ["reserved"]
 
     def test_a_ledger_for_a_fit_that_had_none(self, ledger, kept, killed):
         killed(model(None), DATA, kept, 5)
-        self.refuse(model(ledger), kept, "a fit with the ledger none, and", CheckpointError)
+        refuse(model(ledger), DATA, kept, "a fit with the ledger none, and")
         assert charged_to(ledger) == []
 
     def test_another_data_set(self, ledger, begun):
         add_dataset(ledger, "referrals", 3.0, 1e-5)
         words = "charged to 'visits', not 'referrals'"
-        self.refuse(model(Ledger(ledger, "referrals")), begun, words, LedgerError)
+        refuse(model(Ledger(ledger, "referrals")), DATA, begun, words, LedgerError)
         resume_fit(model(Ledger(ledger, "visits")), *DATA, begun)
 
     def test_an_uncharged_fit_that_cannot_be_paid_any_more(self, ledger, kept, killed):
         killed(model(ledger), DATA, kept, 1)
         assert charged_to(ledger) == []
         reserve(ledger, None, charge(2.9))
-        self.refuse(model(ledger), kept, "cannot pay", BudgetError)
+        refuse(model(ledger), DATA, kept, "cannot pay", BudgetError)
 
     def test_a_token_that_is_none(self, begun):
         stored = read_checkpoint(begun)

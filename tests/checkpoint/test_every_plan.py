@@ -30,27 +30,24 @@ from recorder import words_drawn
 # Partitions do not run these.
 _ALONE = ("public rows", "named columns", "frank-wolfe")
 ONE_PROCESS = {name for name in PLANS if name.startswith(_ALONE)}
-LAYOUTS = {
-    **{f"{name}-memory": None for name in PLANS},
-    **{f"{name}-partitions": InProcessEngine() for name in ("logistic", "labels", "lasso")},
-    "lasso-threads": ThreadEngine(threads=2),
-}
+ENGINES = {"memory": None, "partitions": InProcessEngine(), "threads": ThreadEngine(threads=2)}
+LAYOUTS = [(name, "memory") for name in PLANS]
+LAYOUTS += [(name, "partitions") for name in ("logistic", "labels", "lasso")]
+LAYOUTS += [("lasso", "threads")]
 
 
 @pytest.fixture(autouse=True)
-def small_plans(request):
+def plan(request):
     """Keep the plan of a test's name small."""
-    name = getattr(request.node, "callspec", None) and request.node.callspec.params.get("name")
-    with small(PLANS[name or "logistic"]):
-        yield
+    params = getattr(getattr(request.node, "callspec", None), "params", {})
+    found = PLANS[params.get("name", "logistic")]
+    with small(found):
+        yield found
 
 
 @pytest.fixture
-def ledger(tmp_path, request):
-    params = getattr(request.node, "callspec", None) and request.node.callspec.params
-    name = str((params or {}).get("name") or (params or {}).get("case", "logistic"))
-    estimator = PLANS[name.removesuffix("-memory").split("-partitions")[0].split("-threads")[0]]
-    known = estimator.estimator.get_params()
+def ledger(tmp_path, plan):
+    known = plan.estimator.get_params()
     known = {one: known[one] for one in ("neighbors", "rows_per_person")}
     path = tmp_path / "team.ledger"
     create_ledger(path, 600.0, 1e-4, **known)
@@ -189,13 +186,11 @@ def at_the_charge(monkeypatch):
     return drawn, streams
 
 
-@pytest.mark.parametrize("case", LAYOUTS)
-def test_nothing_is_drawn_before_the_charge(case, ledger, at_the_charge):
+@pytest.mark.parametrize(("name", "layout"), LAYOUTS)
+def test_nothing_is_drawn_before_the_charge(name, layout, ledger, at_the_charge):
     drawn, streams = at_the_charge
-    name, layout = case.rsplit("-", 1)
-    with small(PLANS[name]):
-        model, data = case_of(name, layout, ledger=ledger)
-        model.fit(*data, engine=LAYOUTS[case])
+    model, data = case_of(name, layout, ledger=ledger)
+    model.fit(*data, engine=ENGINES[layout])
     assert drawn == [0]
     assert words_drawn(streams[0]) > 0
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dplasso import LedgerError
-from dplasso.ledger import create_ledger, data_fingerprint, database, finish, read_budgets, reserve
+from dplasso.ledger import create_ledger, data_fingerprint, database, finish, reserve
 from ledger.workers import only, raw_charge
 
 SECTOR = 512
@@ -162,59 +162,53 @@ def test_a_copy_that_does_not_fit_its_digest_does_not_count(path, monkeypatch):
 LABELS = np.array([0, 1, 1, 0, 1], dtype=np.int8)
 
 
-@pytest.fixture
-def team(tmp_path):
-    create_ledger(tmp_path / "team.ledger", 3.0, 1e-5)
-    return tmp_path / "team.ledger"
+def charged(path, labels=LABELS):
+    reserve(path, None, replace(raw_charge(1), fingerprint=data_fingerprint(labels)))
+    return only(path).entries[-1].charge.fingerprint
 
 
-def charged(team, labels=LABELS):
-    reserve(team, None, replace(raw_charge(1), fingerprint=data_fingerprint(labels)))
-    return read_budgets(team)[0].entries[-1].charge.fingerprint
-
-
-def test_it_is_the_same_for_the_same_rows_under_one_ledger_alone(team, tmp_path):
-    one = charged(team)
-    assert charged(team) == one
-    assert charged(team, 1 - LABELS) != one
-    assert charged(team, LABELS[:-1]) != one
+def test_it_is_the_same_for_the_same_rows_under_one_ledger_alone(path, tmp_path):
+    one = charged(path)
+    assert charged(path) == one
+    assert charged(path, 1 - LABELS) != one
+    assert charged(path, LABELS[:-1]) != one
     (tmp_path / "other").mkdir()
-    create_ledger(tmp_path / "other" / "team.ledger", 3.0, 1e-5)
-    assert charged(tmp_path / "other" / "team.ledger") != one
+    create_ledger(tmp_path / "other" / "l", 100.0, 1e-5)
+    assert charged(tmp_path / "other" / "l") != one
     # What the file holds has nothing of the hash that anybody could compute.
-    assert data_fingerprint(LABELS)[:8].encode() not in team.read_bytes()
+    assert data_fingerprint(LABELS)[:8].encode() not in path.read_bytes()
 
 
-def test_the_key_is_a_file_beside_the_ledger_for_its_owner_alone(team, tmp_path):
-    reserve(team, None, raw_charge(1))
-    assert [file.name for file in tmp_path.iterdir()] == ["team.ledger"]
-    one = charged(team)
-    key = tmp_path / "team.ledger.key"
+def test_the_key_is_a_file_beside_the_ledger_for_its_owner_alone(path, tmp_path):
+    reserve(path, None, raw_charge(1))
+    assert [file.name for file in tmp_path.iterdir()] == ["l"]
+    one = charged(path)
+    key = tmp_path / "l.key"
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     held = key.read_bytes()
     assert len(held) == 32
-    assert held not in team.read_bytes()
+    assert held not in path.read_bytes()
     link = tmp_path / "linked" / "l"
     link.parent.mkdir()
-    link.symlink_to(team)
+    link.symlink_to(path)
     assert charged(link) == one
     assert key.read_bytes() == held
     assert [file.name for file in link.parent.iterdir()] == ["l"]
     # A lost key begins another: nothing is compared across the two.
     key.unlink()
-    again = charged(team)
+    again = charged(path)
     assert again.split(":")[0] != one.split(":")[0]
 
 
-def test_a_key_is_whole_or_there_is_no_fingerprint_and_the_fit_goes_on(team, tmp_path):
-    key = tmp_path / "team.ledger.key"
+def test_a_key_is_whole_or_there_is_no_fingerprint_and_the_fit_goes_on(path, tmp_path):
+    key = tmp_path / "l.key"
     # A kill while it is made leaves no half of one.
     key.touch(mode=0o600)
-    assert charged(team) == charged(team) is not None
+    assert charged(path) == charged(path) is not None
     assert len(key.read_bytes()) == 32
     key.write_bytes(b"somebody's own")
-    assert charged(team) is None
+    assert charged(path) is None
     assert key.read_bytes() == b"somebody's own"
     key.unlink()
     key.mkdir()
-    assert charged(team) is None
+    assert charged(path) is None
