@@ -14,7 +14,6 @@ from dplasso import (
     DPLassoClassifier,
     DPLinearRegression,
     DPLogisticRegression,
-    write_store,
 )
 from phases.cases import PLANS, Case, rows, small
 
@@ -127,8 +126,3 @@ def numbers(model):
 def outputs(model, X):
     """Return what a model says of rows: margins, or the predicted numbers."""
     return getattr(model, "decision_function", model.predict)(X)
-
-
-def stored(X, y, path):
-    """Write rows to a store and open it."""
-    return write_store(path, X, y)

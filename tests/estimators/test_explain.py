@@ -13,8 +13,8 @@ from dplasso import (
     DPLinearRegression,
     DPLogisticRegression,
     PublicEncoder,
+    write_store,
 )
-from estimators.kinds import stored
 from schemas import Categories, Cross, Levels, Schema
 
 SCHEMA = Schema(
@@ -94,7 +94,7 @@ def test_matrices_without_a_schema_are_explained_column_by_column(tmp_path):
     assert [[part.words for part in one.parts] for one in explained] == [["a"], ["b"], ["c"], ["d"]]
     bare = DPLogisticRegression(1.0, classes=[0, 1]).fit(X.to_numpy(), [0, 1, 0, 1])
     assert bare.explain(X.to_numpy()[:1])[0].parts[0].words == "column 0"
-    store = stored(X.to_numpy(), np.array([0, 1, 0, 1]), tmp_path / "s")
+    store = write_store(tmp_path / "s", X.to_numpy(), [0, 1, 0, 1])
     with pytest.raises(DataError, match="rows of a store cannot be explained"):
         model.explain(store)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dplasso import DataError, open_store
+from dplasso import DataError, open_store, write_store
 from estimators.kinds import (
     each_classifier,
     each_sort,
@@ -14,7 +14,6 @@ from estimators.kinds import (
     numbers,
     outputs,
     sort_of,
-    stored,
 )
 from neighbours import INPUT_KINDS, common_records, explicit
 from recorded_fits import short_runs
@@ -42,7 +41,7 @@ def same(one, other):
 @each_sort
 def test_every_layout_store_and_number_of_threads_gives_the_same_bits(sort, tmp_path):
     first, (_, X, y) = fitted(sort), sort_of(sort)
-    store = stored(X, y.reshape(len(y), -1)[:, 0], tmp_path / "rows.store")
+    store = write_store(tmp_path / "rows.store", X, y.reshape(len(y), -1)[:, 0])
     for rows, labels in [(X.tocsc(), y), (X.toarray(), y), (store, y if y.ndim > 1 else None)]:
         again = fit_of(sort, rows, labels, n_jobs=2)
         same(first, again)
@@ -109,7 +108,7 @@ def test_nothing_of_the_caller_s_changes(kind, form):
 
 @pytest.fixture
 def store(tmp_path):
-    return stored(*few(), tmp_path / "records.store")
+    return write_store(tmp_path / "records.store", *few())
 
 
 def test_a_store_is_left_as_it_was_and_knows_its_labels(store):

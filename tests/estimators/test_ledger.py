@@ -15,9 +15,9 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from cli.conftest import charged_to
-from dplasso import BudgetError, Ledger, LedgerError, LedgerWarning, load
+from dplasso import BudgetError, Ledger, LedgerError, LedgerWarning, load, write_store
 from dplasso.ledger import create_ledger
-from estimators.kinds import KINDS, few, make, stored
+from estimators.kinds import KINDS, few, make
 from ledger.workers import small_problem
 
 X, Y = small_problem()
@@ -89,7 +89,7 @@ class TestOfEveryKind:
         dense, model = X.toarray(), make(kind, ledger=path)
         outside = X.copy()
         outside.indices[4] = 999
-        damaged = stored(X, y, tmp_path / "rows.store")
+        damaged = write_store(tmp_path / "rows.store", X, y)
         place = next(damaged.path.glob("rows.values*"))
         place.write_bytes(place.read_bytes()[:-4] + np.float32(np.nan).tobytes())
         for rows, labels in [
@@ -111,7 +111,7 @@ def test_a_store_without_room_for_its_tiles_spends_nothing(path, tmp_path, monke
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("dplasso.data.store.opening.fill", full)
-    store, model = stored(X, Y, tmp_path / "rows.store"), make("logistic", ledger=path)
+    store, model = write_store(tmp_path / "rows.store", X, Y), make("logistic", ledger=path)
     with pytest.raises(OSError, match=r"rows\.store needs room for .* while it lasts"):
         model.fit(store)
     assert charged_to(path) == []

@@ -17,9 +17,9 @@ from dplasso import (
     DPLogisticRegression,
     PrivateSearch,
     private_score,
+    write_store,
 )
 from dplasso.cluster import InProcessEngine
-from estimators.kinds import stored
 
 N, D, L = 4000, 12, 5
 RNG = np.random.default_rng(3)
@@ -174,7 +174,7 @@ def test_a_search_tries_settings_for_all_labels(tmp_path):
     search = PrivateSearch(
         DPLogisticRegression(classes=NAMES), {"row_norm": ["unit", 1.0]}, epsilon=5.0, tries=4
     )
-    store = stored(X, Y[:, 0], tmp_path / "rows.store")
+    store = write_store(tmp_path / "rows.store", X, Y[:, 0])
     for rows in (X, store):
         search.fit(rows, Y)
         statement = search.privacy_

@@ -10,10 +10,16 @@ import sklearn
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
-from dplasso import DPFrankWolfeClassifier, DPLasso, DPLassoClassifier, DPLogisticRegression
+from dplasso import (
+    DPFrankWolfeClassifier,
+    DPLasso,
+    DPLassoClassifier,
+    DPLogisticRegression,
+    write_store,
+)
 from dplasso.errors import DataError
 from dplasso.privacy import wording
-from estimators.kinds import REGRESSIONS, each_kind, make, numbers, stored
+from estimators.kinds import REGRESSIONS, each_kind, make, numbers
 from fit.cases import records, releases
 
 
@@ -59,7 +65,7 @@ def test_forms_files_and_people(kind, data, tmp_path):
         return make(kind, 20.0, random_state=3, **own).fit(*data, **given)
 
     first = fitted(X, y, sample_weight=weights)
-    again = fitted(stored(X, y, tmp_path / "rows.store"), sample_weight=weights.tolist())
+    again = fitted(write_store(tmp_path / "rows.store", X, y), sample_weight=weights.tolist())
     np.testing.assert_array_equal(numbers(first), numbers(again))
     # Rows beyond a person's go with their weights.
     one_each = fitted(X, y, sample_weight=weights, groups=np.arange(300) // 2)

@@ -29,9 +29,9 @@ from dplasso import (
     LedgerError,
     PrivateSearch,
     load,
+    write_store,
 )
 from dplasso.ledger import UNITS, create_ledger
-from estimators.kinds import stored
 from recorded_fits import short_runs
 
 # Chance that a right search fails a test here.
@@ -389,7 +389,7 @@ def test_all_rows_of_a_person_are_in_one_part(seen):
 def test_a_search_in_a_store_is_that_in_memory(neighbors, tmp_path, monkeypatch):
     with_tries(monkeypatch, 3)
     labels = np.where(Y, "yes", "no")
-    store = stored(X[:, 1:], labels, tmp_path / "rows")
+    store = write_store(tmp_path / "rows", X[:, 1:], labels)
     model = DPLogisticRegression(neighbors=neighbors)
     search = PrivateSearch(model, {"max_weights": [None, 3]}, 5.0, random_state=1)
     first, again = (clone(search).fit(*rows) for rows in ((X[:, 1:], labels), (store,)))
