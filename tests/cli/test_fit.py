@@ -11,30 +11,15 @@ LASSO = ("--method", "lasso")
 VERTICES = ("--method", "frank-wolfe", "--n-iter", "8")
 
 
-@pytest.fixture
-def fitted(train):
-    """Give what fits the training rows and returns what JSON says of it."""
-
-    def fitted(*arguments, data=(train,), epsilon=2):
-        return found("fit", *data, "--epsilon", epsilon, *arguments)
-
-    return fitted
+def fitted(train, *arguments, epsilon=2):
+    """Fit the training rows, and return what JSON says of it."""
+    return found("fit", train, "--epsilon", epsilon, *arguments)
 
 
-@pytest.fixture
-def told(train):
-    """Give what fits the training rows and returns what a person is told, in one line."""
-
-    def told(*arguments, data=train, epsilon=1):
-        return said("fit", data, "--epsilon", epsilon, *arguments)
-
-    return told
-
-
-def test_json_has_exactly_the_documented_keys(fitted, held_out, tmp_path, monkeypatch):
+def test_json_has_exactly_the_documented_keys(train, held_out, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     out = tmp_path / "model.npz"
-    report = fitted("--test", held_out, "--model", out, epsilon=1)
+    report = fitted(train, "--test", held_out, "--model", out, epsilon=1)
     common = {
         *("n_samples", "n_features", "nnz", "n_nonzero", "seconds", "privacy", "model"),
         *("cautions", "not_for_release"),
@@ -52,16 +37,16 @@ def test_json_has_exactly_the_documented_keys(fitted, held_out, tmp_path, monkey
     assert report["privacy"]["classes"] == "taken from y, treated as public"
     out.unlink()
     # Nothing that is not asked for.
-    vertices = fitted(*VERTICES)
+    vertices = fitted(train, *VERTICES)
     assert set(vertices) == common
     assert vertices["model"] is None
     assert 0 < vertices["n_nonzero"] <= 8
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_model_from_fit_to_evaluate(fitted, held_out, tmp_path):
+def test_a_model_from_fit_to_evaluate(train, held_out, tmp_path):
     out = tmp_path / "model.npz"
-    report = fitted("--test", held_out, "--model", out)
+    report = fitted(train, "--test", held_out, "--model", out)
     model = dplasso.load(out)
     assert isinstance(model, dplasso.DPLogisticRegression)
     assert report["privacy"]["mechanism"] == "gaussian"
@@ -79,18 +64,19 @@ def test_a_model_from_fit_to_evaluate(fitted, held_out, tmp_path):
     assert scores["auc"] > 0.9
 
 
-def test_weights_are_named_with_their_errors(told, fitted):
-    text = told()
+def test_weights_are_named_with_their_errors(train):
+    fit = ("fit", train, "--epsilon")
+    text = said(*fit, 1)
     for words in (
         *("30 non-zero weights after ", "beyond 3 standard errors", "standard error ┃ z ┃"),
         "This protects each row.",
     ):
         assert words in text
-    assert "This protects the label of each row." in told("--neighbors", "label")
-    plain = told(epsilon="inf")
+    assert "This protects the label of each row." in said(*fit, 1, "--neighbors", "label")
+    plain = said(*fit, "inf")
     assert "gradients without noise" in plain
     assert "standard error" not in plain
-    report = fitted(epsilon="inf")
+    report = found(*fit, "inf")
     assert report["n_significant"] is None
     assert report["heaviest"][0]["z"] is None
     assert report["privacy"]["epsilon"] == "inf"
@@ -110,9 +96,9 @@ NUMBERS = ("--target-bounds", "-1,1")
         ((*NUMBERS, *LASSO), dplasso.DPLasso),
     ],
 )
-def test_options_left_out_are_those_of_the_chosen_estimator(fitted, tmp_path, options, kind):
+def test_options_left_out_are_those_of_the_chosen_estimator(train, tmp_path, options, kind):
     out = tmp_path / "m.npz"
-    fitted(*options, "--model", out, epsilon=1)
+    fitted(train, *options, "--model", out, epsilon=1)
     bounds = {"target_bounds": (-1.0, 1.0)} if "target_bounds" in kind().get_params() else {}
     assert type(dplasso.load(out)) is kind
     assert dplasso.load(out).get_params() == kind(**bounds).get_params()
@@ -128,13 +114,13 @@ REACHED = {
 
 
 @pytest.mark.parametrize("method", REACHED)
-def test_options_reach_the_estimator(fitted, tmp_path, method):
+def test_options_reach_the_estimator(train, tmp_path, method):
     out, expected = tmp_path / "model.npz", REACHED[method]
     out.write_bytes(b"older")
     options = [f"--{name.replace('_', '-')}={value}" for name, value in expected.items()]
     common = ("--delta", "1e-5", "--neighbors", "replace-one", "--no-intercept", "--jobs", "1")
     given = ("--method", method, *map(str.lower, options), *common, "--classes", "1,-1")
-    report = fitted(*given, "--features", "64", "--model", out, "--force")
+    report = fitted(train, *given, "--features", "64", "--model", out, "--force")
     assert list(tmp_path.iterdir()) == [out]
     assert (report["n_features"], report["privacy"]["classes"]) == (64, "declared")
     params, wanted = dplasso.load(out).get_params(), expected | COMMON | {"n_jobs": 1}
@@ -156,14 +142,14 @@ def test_what_a_fit_is_not_good_for_is_said_in_one_line(train, options, begins, 
 
 
 @pytest.mark.parametrize("labels", [["no", "yes"], [False, True]])
-def test_labels_need_not_be_numbers(fitted, tmp_path, labels):
+def test_labels_need_not_be_numbers(tmp_path, labels):
     rng = np.random.default_rng(0)
     y = np.array(labels)[rng.integers(0, 2, size=100)]
     save_npz(tmp_path / "x.npz", csr_array((rng.random((100, 6)) < 0.4).astype(np.float32)))
     np.save(tmp_path / "y.npy", y)
     out, data = tmp_path / "model.npz", (tmp_path / "x.npz", "--labels", tmp_path / "y.npy")
     declared = ",".join(str(label) for label in labels)
-    fitted("--classes", declared, "--model", out, data=data)
+    fitted(*data, "--classes", declared, "--model", out)
     assert dplasso.load(out).classes_.tolist() == labels
     predicted = said("predict", out, *data)
     assert set(predicted.split()) <= {str(label) for label in labels}

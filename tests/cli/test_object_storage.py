@@ -16,7 +16,6 @@ from dplasso.checkpoint import read_checkpoint
 
 CLUSTER = ("--cluster", "threads")
 PAID = ("--epsilon", "20")
-FIT = (*PAID, "--seed", "1")
 
 
 @pytest.fixture
@@ -43,10 +42,6 @@ def opened(*data):
     with enough as fit, patch("dplasso.cli.training.EstimatorOptions.declare") as declare:
         refused(run_command("fit", *data, *PAID, *CLUSTER), "enough")
     return fit.call_args.args[1], declare.call_args.args[1]
-
-
-def n_charges(ledger):
-    return len(charged_to(ledger))
 
 
 def left_behind(tmp_path):
@@ -109,7 +104,7 @@ def test_an_interrupted_fit_is_resumed_and_charged_once(bucket, ledger, tmp_path
             assert b"epsilon" in arrays["header"].tobytes()
     entries = dplasso.load(model).model_.released.entries[: len(before.released)]
     assert type(before.released)(entries).digest == before.released.digest
-    assert n_charges(ledger) == 1
+    assert len(charged_to(ledger)) == 1
 
 
 STORES = "memory://bucket/stores"
@@ -135,7 +130,7 @@ def test_what_cannot_be_read_is_one_sentence_and_costs_nothing(
         memory.rm(place)
     model = ("--model", tmp_path / "model.npz")
     refused(run_command("fit", address, *PAID, *CLUSTER, "--ledger", ledger, *model), sentence)
-    assert n_charges(ledger) == 0
+    assert charged_to(ledger) == []
     assert not left_behind(tmp_path)
 
 
@@ -178,11 +173,11 @@ def test_an_incomplete_store_in_a_folder_is_refused_by_its_name(
         sentence = f"{address}/{name} is not a complete store: copy or convert it again"
         made = ("--ledger", ledger, "--model", tmp_path / "model.npz")
         refused(run_command("fit", address, *PAID, *CLUSTER, *made), sentence)
-    assert n_charges(ledger) == 0
+    assert charged_to(ledger) == []
 
 
 def test_stores_are_not_made_there_nor_read_by_a_fit_in_one_process(train, bucket):
     given = ("convert", train, "memory://bucket/made/away.store", "--features", 30)
     refused(run_command(*given), "copy the finished folder to object storage")
-    alone = run_command("fit", bucket, *FIT)
+    alone = run_command("fit", bucket, *PAID)
     refused(alone, "only a fit on a cluster can read", "use --cluster threads")

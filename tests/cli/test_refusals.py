@@ -9,8 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy.sparse import csr_array, save_npz
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.pipeline import make_pipeline
 
 from cli.conftest import charged_to, done, every_command, new_ledger, refused, run_command
+from dplasso import DPLogisticRegression, save
 
 ROWS = {
     "number.svm": "+1 1:1\n-1 2:x\n",
@@ -169,6 +172,7 @@ fit folder --epsilon 1 --schema city.json => folder is not a dplasso store
 {fit tables --epsilon 1|schema draft tables} => is a folder of tables | 'tables/*.parquet'
 2 GOOD --label-column y => --label-column is for tables
 predict model.npz list.json => cannot be read | .jsonl
+{predict|evaluate} steps.npz reviews.csv => holds a pipeline | dplasso.load
 schema draft reviews.csv --label-column x => x
 """
 
@@ -205,6 +209,9 @@ def world(train, model, stores, tmp_path_factory):
     folder = tmp_path_factory.mktemp("world")
     for name, text in ROWS.items():
         (folder / name).write_text(text)
+    words = CountVectorizer(vocabulary=["good", "bad"])
+    pipeline = make_pipeline(words, DPLogisticRegression(classes=[0, 1]))
+    save(pipeline.fit(["good", "bad"], [1, 0]), folder / "steps.npz")
     whole = model.read_bytes()
     (folder / "model.npz").write_bytes(whole)
     (folder / "short.npz").write_bytes(whole[: len(whole) // 2])

@@ -104,18 +104,7 @@ def test_a_draft_is_marked_until_somebody_has_edited_and_confirmed_it(table, tmp
     path, model = tmp_path / "schema.json", tmp_path / "m.npz"
     document = json.loads(done("schema", "draft", table).stdout)
     unmarked = [{k: v for k, v in part.items() if k != "confirm"} for part in document["parts"]]
-    fit = (
-        "fit",
-        table,
-        "--schema",
-        path,
-        "--epsilon",
-        "1",
-        "--classes",
-        "no,yes",
-        "--model",
-        model,
-    )
+    fit = ("fit", table, "--schema", path, "--epsilon", "1", "--classes", "no,yes")
     for change, level, words in (
         ({}, ["red"], "nobody has edited"),
         ({"note": "", "parts": unmarked}, ["amber"], "nobody has confirmed that the schema uses"),
@@ -123,7 +112,7 @@ def test_a_draft_is_marked_until_somebody_has_edited_and_confirmed_it(table, tmp
     ):
         document |= change
         path.write_text(json.dumps(document))
-        told = done(*fit, "--force").stderr
+        told = done(*fit, "--model", model, "--force").stderr
         assert words in told
         assert told.count("nobody has") == len(level)
         converted = done("convert", table, tmp_path / "s", "--schema", path, "--force").stderr

@@ -1,6 +1,5 @@
 """``show`` and ``report``: what is inside a model file, on a terminal and on a page to sign."""
 
-import csv
 import json
 import subprocess
 import sys
@@ -10,15 +9,12 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.pipeline import make_pipeline
 
 from cli.conftest import done, every_command, found, new_ledger, refused, run_command, said
 from dplasso import (
     DPFrankWolfeClassifier,
     DPLassoClassifier,
     DPLogisticRegression,
-    PublicEncoder,
     load,
     save,
 )
@@ -241,51 +237,11 @@ def test_columns_of_a_schema_are_named_and_the_schema_is_shown(tmp_path, monkeyp
     assert "0<=age<50" in [row["name"] for row in shown["weights"]]
 
 
-# --- pipelines ----------------------------------------------------------------------------------
-
-RNG = np.random.default_rng(0)
-WORDS = ["calm", "clear", "dizzy", "fever"]
-NUMBER = RNG.integers(0, 4, (600, 2))
-TEXTS = [" ".join(WORDS[k] for k in row) for row in NUMBER]
-ILL = np.where(NUMBER.sum(axis=1) > 3, "yes", "no")
-WARDS = pd.DataFrame({"ward": RNG.choice(["A", "B"], 600)})
-
-
-def fitted(step, X, path):
-    pipeline = make_pipeline(step, DPLogisticRegression(20.0)).fit(X, ILL)
-    save(pipeline, path)
-    return pipeline
-
-
-def write_csv(path, name, values):
-    with path.open("w", newline="") as file:
-        csv.writer(file).writerows([[name], *([value] for value in values)])
-    return path
-
-
 def test_weights_of_columns_in_large_units_are_no_zeros(tmp_path):
     X = np.random.default_rng(0).normal(size=(500, 2)) * [1.0, 1e6]
     model = DPLogisticRegression(float("inf"), classes=[0, 1]).fit(X, X.sum(axis=1) > 0)
     model.save(tmp_path / "m.npz")
     assert "e-0" in said("show", tmp_path / "m.npz")
-
-
-def test_words_are_named_and_what_makes_rows_is_said(tmp_path):
-    model = tmp_path / "m.npz"
-    fitted(CountVectorizer(vocabulary=WORDS), TEXTS, model)
-    assert {one["name"] for one in found("show", model)["weights"]} == set(WORDS)
-    assert "CountVectorizer" in said("show", model)
-    rows = write_csv(tmp_path / "t.csv", "text", TEXTS)
-    for command in ("predict", "evaluate"):
-        refused(run_command(command, model, rows), "holds a pipeline", "dplasso.load")
-
-
-def test_an_encoders_schema_reads_tables_as_without_a_pipeline(tmp_path):
-    schema = {"parts": [{"kind": "categories", "column": "ward", "categories": ["A", "B"]}]}
-    pipeline = fitted(PublicEncoder(schema), WARDS, tmp_path / "m.npz")
-    rows = write_csv(tmp_path / "t.csv", "ward", WARDS["ward"])
-    predicted = done("predict", tmp_path / "m.npz", rows).stdout.split()
-    assert predicted == pipeline.predict(WARDS).tolist()
 
 
 def test_centred_columns_are_named(tmp_path):

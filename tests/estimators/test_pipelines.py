@@ -34,7 +34,8 @@ from sklearn.preprocessing import (
 )
 
 import dplasso
-from cli.conftest import done
+from cli.conftest import done, said
+from cli.conftest import found as found_by
 from dplasso import (
     DataError,
     DPLogisticRegression,
@@ -311,10 +312,14 @@ class TestFile:
         for found in (pipeline, dplasso.load(tmp_path / "m.npz")):
             assert set(dplasso.top_features(found, 6).index) == set(VOCABULARY)
             assert dplasso.top_features(found)["fever"] > 1
-        # The report names them as well, and what makes rows.
+        # The command line names them as well, and what makes rows.
+        shown = found_by("show", tmp_path / "m.npz")["weights"]
+        assert {one["name"] for one in shown} == set(VOCABULARY)
         page = tmp_path / "r.html"
         done("report", tmp_path / "m.npz", "--out", page)
-        assert "made by CountVectorizer(vocabulary=(6 public values))" in page.read_text()
+        steps = "CountVectorizer(vocabulary=(6 public values))"
+        assert f"made by {steps}" in page.read_text()
+        assert steps in said("show", tmp_path / "m.npz")
         # Who has no pipeline is told as before.
         assert dplasso.top_features(pipeline[-1], 1).index[0] in range(6)
 
@@ -326,6 +331,12 @@ class TestFile:
         np.testing.assert_array_equal(read.predict(other), pipeline.predict(PEOPLE))
         with pytest.raises(DataError, match="no column 'age'"):
             read.predict(PEOPLE[["ward"]])
+        # The command line reads tables by the schema of an encoder.
+        pipeline = make_pipeline(PublicEncoder(SCHEMA), model()).fit(PEOPLE, OLD)
+        dplasso.save(pipeline, tmp_path / "m.npz")
+        PEOPLE.to_csv(tmp_path / "t.csv", index=False)
+        predicted = said("predict", tmp_path / "m.npz", tmp_path / "t.csv").split()
+        assert predicted == [str(label) for label in pipeline.predict(PEOPLE)]
         pipeline = make_pipeline(PolynomialFeatures(2), model()).fit(NUMBERS, OLD)
         dplasso.save(pipeline, tmp_path / "m.npz")
         with pytest.raises(DataError, match="X has 3 columns, but the pipeline needs 4"):
