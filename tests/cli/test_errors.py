@@ -11,15 +11,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from cli.conftest import (
-    done,
-    every_command,
-    found,
-    new_ledger,
-    refused,
-    run_command,
-    said,
-)
+from cli.conftest import done, every_command, found, new_ledger, refused, run_command, said
 from dplasso.cli import output
 from dplasso.cli.app import app
 from dplasso.cli.options import Chosen, StandIn, names_of

@@ -67,9 +67,7 @@ VALUES = {
     "person of lists": ("p", [[WORD], [WORD]]),
 }
 # Not refused by all readers: numbers are words in CSV, and texts read anything.
-MAY_PASS = {
-    *("text", "text of lists", "huge number", "person", "label of two kinds"),
-}
+MAY_PASS = {"text", "text of lists", "huge number", "person", "label of two kinds"}
 BROKEN = {
     "no header.csv": f"{WORD},{NUMBER},{WORD}\n{WORD},1,0\n",
     "too many fields.csv": f"a,b,t,y,p\nx,1,words,0,one,{WORD}\n",

@@ -11,13 +11,7 @@ import pandas as pd
 import pytest
 
 from cli.conftest import done, every_command, found, new_ledger, refused, run_command, said
-from dplasso import (
-    DPFrankWolfeClassifier,
-    DPLassoClassifier,
-    DPLogisticRegression,
-    load,
-    save,
-)
+from dplasso import DPFrankWolfeClassifier, DPLassoClassifier, DPLogisticRegression, load, save
 
 BY_NOISE = "noise alone could have picked this"
 NAMES = [

@@ -33,12 +33,7 @@ from dplasso.cluster import InProcessEngine
 from schemas import Bins, Categories, Date, Hashed, Number, Schema, Text
 
 SCHEMA = Schema(
-    (
-        Categories("sex", ("F", "M")),
-        Bins("age", (18, 65)),
-        Number("bmi", 60.0),
-        Text("note", 6),
-    ),
+    (Categories("sex", ("F", "M")), Bins("age", (18, 65)), Number("bmi", 60.0), Text("note", 6)),
     "y",
 )
 

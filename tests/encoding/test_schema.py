@@ -67,11 +67,7 @@ def test_names_of_crosses():
 
 def test_few_names_of_many_columns():
     schema = Schema((Hashed("a", 30), Hashed("b", 30, words=("x",))))
-    assert schema.names([0, 2**30, schema.n_features - 1]) == [
-        "a[0]",
-        "a (missing)",
-        "b (missing)",
-    ]
+    assert schema.names([0, 2**30, schema.n_features - 1]) == ["a[0]", "a (missing)", "b (missing)"]
     with pytest.raises(ValueError, match="columns must be from 0 to"):
         schema.names([schema.n_features])
     with pytest.raises(ValueError, match="too many to name all"):

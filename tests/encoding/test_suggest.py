@@ -100,7 +100,8 @@ def test_codes_are_no_amounts():
     with pytest.raises(DataError, match="no column of numbers, text, dates or bools"):
         suggest(pa.table(people | {"row": list(range(120))}))
     assert suggest(pa.table({"member": ["yes", "no"], "patient_age": codes[:2]})).columns == [
-        *("member", "patient_age"),
+        "member",
+        "patient_age",
     ]
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import make_column_transformer
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import LogisticRegression, SGDClassifier
@@ -98,22 +98,22 @@ def test_a_scaling_that_scikit_learn_does_not_have_is_refused():
     np.testing.assert_allclose(margins, model.decision_function(X), atol=1e-7)
 
 
-def run_onnx(model, rows):
+def run_onnx(model, graph, given):
+    """Return what a graph makes of rows; it holds the statement of the model."""
     import onnxruntime
 
-    graph = to_onnx(model).SerializeToString()
-    session = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
-    assert (
-        PrivacyStatement.from_json(session.get_modelmeta().custom_metadata_map["privacy"])
-        == model.privacy_
+    session = onnxruntime.InferenceSession(
+        graph.SerializeToString(), providers=["CPUExecutionProvider"]
     )
-    return session.run(["label", "probabilities"], {"X": rows})
+    statement = session.get_modelmeta().custom_metadata_map["privacy"]
+    assert PrivacyStatement.from_json(statement) == model.privacy_
+    return session.run(["label", "probabilities"], given)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e4, 1e-30])
 def test_onnx(fitted, scale):
     rows = (scale * X).astype(np.float32)
-    labels, given = run_onnx(fitted, rows)
+    labels, given = run_onnx(fitted, to_onnx(fitted), {"X": rows})
     np.testing.assert_allclose(given, fitted.predict_proba(rows), rtol=1e-6, atol=1e-9)
     np.testing.assert_array_equal(labels, fitted.predict(rows))
 
@@ -127,7 +127,7 @@ def test_onnx_of_labels_of_every_kind_and_of_many(many, kind):
     else:
         y = (X[:, 0] > 0).astype(kind)
     model = DPLogisticRegression(20.0, row_norm=2.0).fit(X, y)
-    labels, given = run_onnx(model, rows)
+    labels, given = run_onnx(model, to_onnx(model), {"X": rows})
     np.testing.assert_array_equal(labels, model.predict(rows))
     np.testing.assert_allclose(given, model.predict_proba(rows), rtol=1e-6, atol=1e-9)
     if many:
@@ -135,78 +135,51 @@ def test_onnx_of_labels_of_every_kind_and_of_many(many, kind):
             model.to_sklearn()
 
 
-class TestPipelines:
-    """Steps and model as one graph, or the step that has none."""
+JOBS = [["clerk", "nurse", "cook", "none"][k % 4] for k in range(400)]
+TABLE = pd.DataFrame({"job": JOBS, "age": 20.0 + np.arange(400) % 50})
+WORDS, TEXTS = [[job] for job in JOBS], [f"a {job}" for job in JOBS]
+CODES = OneHotEncoder(categories=[["clerk", "cook", "nurse"]], handle_unknown="ignore")
+COLUMNS = make_column_transformer((CODES, ["job"]), (Binarizer(threshold=40.5), ["age"]))
+OF_TABLE = {"job": TABLE[["job"]].to_numpy(object), "age": TABLE[["age"]].to_numpy()}
 
-    jobs = tuple(["clerk", "nurse", "cook", "none"][k % 4] for k in range(400))
-    table = pd.DataFrame({"job": jobs, "age": 20.0 + np.arange(400) % 50})
 
-    def fitted(self, step):
-        model = DPLogisticRegression(20.0, classes=["no", "yes"])
-        rows = {
-            "table": self.table,
-            "words": [[job] for job in self.jobs],
-            "texts": [f"a {job}" for job in self.jobs],
-        }[step[0]]
-        y = np.where((self.table.age > 40) ^ (self.table.job == "cook"), "yes", "no")
-        return make_pipeline(step[1], model).fit(rows, y), rows
+def behind(step, rows):
+    """Return a model behind a step."""
+    y = np.where((TABLE.age > 40) ^ (TABLE.job == "cook"), "yes", "no")
+    return make_pipeline(step, DPLogisticRegression(20.0, classes=["no", "yes"])).fit(rows, y)
 
-    @pytest.mark.parametrize(
-        "step",
-        [
-            (
-                "table",
-                ColumnTransformer(
-                    [
-                        (
-                            "job",
-                            OneHotEncoder(
-                                categories=[["clerk", "cook", "nurse"]], handle_unknown="ignore"
-                            ),
-                            ["job"],
-                        ),
-                        ("age", Binarizer(threshold=40.5), ["age"]),
-                    ]
-                ),
-            ),
-            ("words", FeatureHasher(16, input_type="string")),
-        ],
-    )
-    @pytest.mark.parametrize("kept", [False, True])
-    def test_a_graph_predicts_as_the_pipeline_does(self, step, kept, tmp_path):
-        import onnxruntime
 
-        pipeline, rows = self.fitted(step)
-        if kept:
-            save(pipeline, tmp_path / "m.npz")
-            pipeline = load(tmp_path / "m.npz")
-        graph = to_onnx(pipeline, rows[:3]).SerializeToString()
-        session = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
-        if step[0] == "table":
-            given = {"job": self.table[["job"]].to_numpy(object)}
-            given["age"] = self.table[["age"]].to_numpy()
-        else:
-            given = {"X": np.array(rows, dtype=object).reshape(-1, 1)}
-        labels, found = session.run(["label", "probabilities"], given)
-        np.testing.assert_allclose(found, pipeline.predict_proba(rows), rtol=1e-5, atol=1e-7)
-        np.testing.assert_array_equal(labels, pipeline.predict(rows))
-        kept_statement = session.get_modelmeta().custom_metadata_map["privacy"]
-        assert PrivacyStatement.from_json(kept_statement) == pipeline[-1].privacy_
+@pytest.mark.parametrize(
+    ("step", "rows", "given"),
+    [
+        (COLUMNS, TABLE, OF_TABLE),
+        (FeatureHasher(16, input_type="string"), WORDS, {"X": np.array(WORDS, dtype=object)}),
+    ],
+    ids=["table", "words"],
+)
+@pytest.mark.parametrize("kept", [False, True])
+def test_steps_and_model_are_one_graph(step, rows, given, kept, tmp_path):
+    pipeline = behind(step, rows)
+    if kept:
+        save(pipeline, tmp_path / "m.npz")
+        pipeline = load(tmp_path / "m.npz")
+    labels, found = run_onnx(pipeline[-1], to_onnx(pipeline, rows[:3]), given)
+    np.testing.assert_allclose(found, pipeline.predict_proba(rows), rtol=1e-5, atol=1e-7)
+    np.testing.assert_array_equal(labels, pipeline.predict(rows))
 
-    @pytest.mark.parametrize(
-        "step",
-        [
-            ("texts", HashingVectorizer(n_features=16)),
-            ("table", PublicEncoder({"parts": [{"kind": "bins", "column": "age", "edges": [40]}]})),
-        ],
-    )
-    def test_a_step_without_an_operator_is_named(self, step):
-        pipeline, rows = self.fitted(step)
-        name = type(step[1]).__name__
-        with pytest.raises(ValueError, match=rf"^{name} cannot be part .*pipeline\[-1\].to_onnx"):
-            to_onnx(pipeline, rows[:1])
-        with pytest.raises(ValueError, match="example is missing"):
-            to_onnx(pipeline)
+
+BINS = PublicEncoder({"parts": [{"kind": "bins", "column": "age", "edges": [40]}]})
+
+
+@pytest.mark.parametrize(
+    ("step", "rows"), [(HashingVectorizer(n_features=16), TEXTS), (BINS, TABLE)]
+)
+def test_a_step_without_an_operator_is_named(step, rows):
+    pipeline, name = behind(step, rows), type(step).__name__
+    with pytest.raises(ValueError, match=rf"^{name} cannot be part .*pipeline\[-1\].to_onnx"):
+        to_onnx(pipeline, rows[:1])
+    with pytest.raises(ValueError, match="example is missing"):
+        to_onnx(pipeline)
 
 
 # On import: colour maps made in a way that a later matplotlib will not know.

@@ -36,13 +36,7 @@ from sklearn.preprocessing import (
 import dplasso
 from cli.conftest import done, said
 from cli.conftest import found as found_by
-from dplasso import (
-    DataError,
-    DPLogisticRegression,
-    ModelFileError,
-    PublicEncoder,
-    private_score,
-)
+from dplasso import DataError, DPLogisticRegression, ModelFileError, PublicEncoder, private_score
 from dplasso.estimators import record_wise as declarations
 from dplasso.model import read_model, write_model
 from model.files import header_of, rewrite
@@ -271,10 +265,7 @@ class TestRefused:
         pipeline = make_pipeline(encoder, model()).fit(wards[known], OLD[known])
         dplasso.save(pipeline, tmp_path / "m.npz")
         read = dplasso.load(tmp_path / "m.npz")
-        for work in (
-            lambda: private_score(pipeline, wards, OLD, 1.0),
-            lambda: read.predict(wards),
-        ):
+        for work in (lambda: private_score(pipeline, wards, OLD, 1.0), lambda: read.predict(wards)):
             refused(work, words=["OneHotEncoder cannot take these rows"])
 
     def test_save_and_the_largest_weights_refuse_it_too(self, tmp_path):

@@ -10,14 +10,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import roc_auc_score
 
 from cli.conftest import done
-from dplasso import (
-    DPLinearRegression,
-    DPLogisticRegression,
-    PublicEncoder,
-    load,
-    save,
-    write_store,
-)
+from dplasso import DPLinearRegression, DPLogisticRegression, PublicEncoder, load, save, write_store
 from dplasso.errors import ParameterError
 from schemas import Number, Schema
 

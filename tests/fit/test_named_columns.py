@@ -158,16 +158,10 @@ RARE = np.where(np.arange(D) == 1, np.arange(3_000)[:, np.newaxis] < 9, PUBLIC)
         ({"infer": [0, 400]}, "infer names the column 'x400', which the data do not have"),
         ({"public_rows": SAME}, "the column 'x0' of infer follows from the other columns"),
         ({"public_rows": RARE}, "the column 'x1' of infer has entries in 9 rows of public_rows"),
-        (
-            {"infer": [1], "public_rows": PUBLIC[:15]},
-            "no other column has 10 entries",
-        ),
+        ({"infer": [1], "public_rows": PUBLIC[:15]}, "no other column has 10 entries"),
         ({"public_rows": PUBLIC[:, 1:]}, "public_rows has 399 columns and the data have 400"),
         ({"public_rows": np.full_like(PUBLIC, np.inf)}, "public_rows has NaN or infinity"),
-        (
-            {"public_rows": Geometry.learn(PUBLIC)},
-            "needs public rows, and public_rows is their",
-        ),
+        ({"public_rows": Geometry.learn(PUBLIC)}, "needs public rows, and public_rows is their"),
         ({"epsilon": 31.0}, "infer among more than 300 columns needs an epsilon of at most 30"),
         ({"epsilon": INF, "ledger": None}, "needs an epsilon of at most 30, got inf"),
         ({"public_rows": None}, "infer takes at most 300 columns without public_rows, and X has"),

@@ -7,12 +7,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from dplasso import (
-    DPLassoClassifier,
-    DPLinearRegression,
-    DPLogisticRegression,
-    write_store,
-)
+from dplasso import DPLassoClassifier, DPLinearRegression, DPLogisticRegression, write_store
 
 RNG = np.random.default_rng(5)
 X = sp.csr_array(np.where(RNG.random((400, 8)) < 0.6, RNG.normal(size=(400, 8)), 0.0))

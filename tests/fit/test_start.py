@@ -10,13 +10,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dplasso import (
-    DPLinearRegression,
-    DPLogisticRegression,
-    ModelFileError,
-    PublicEncoder,
-    load,
-)
+from dplasso import DPLinearRegression, DPLogisticRegression, ModelFileError, PublicEncoder, load
 from recorded_fits import short_runs
 from schemas import Categories, Schema
 

@@ -12,12 +12,7 @@ from dplasso.fit.records import local_records
 from dplasso.privacy.accounting import epsilon_of, gaussian_epsilon
 from dplasso.privacy.randomness import next_words, random_stream, random_word, word_buffers
 from dplasso.tuning.candidates import cost_of_try, draw_held_out
-from dplasso.tuning.search_cost import (
-    draw_tries,
-    epsilon_of_search,
-    search_cost,
-    tries_of,
-)
+from dplasso.tuning.search_cost import draw_tries, epsilon_of_search, search_cost, tries_of
 
 MEANS = (3.0, 10.0)
 

@@ -285,10 +285,7 @@ def test_every_try_starts_from_the_same_prior_matched_by_name(monkeypatch, ledge
     )
     prior = {"c1": 2.0, "other": 1.0}
     search = PrivateSearch(
-        DPLogisticRegression(prior=prior),
-        {"max_weights": [None, 1]},
-        tries=3,
-        ledger=ledger,
+        DPLogisticRegression(prior=prior), {"max_weights": [None, 1]}, tries=3, ledger=ledger
     ).fit(frame, Y)
     assert search.best_estimator_.feature_names_in_.tolist() == list(frame.columns)
     told = search.privacy_.prior
