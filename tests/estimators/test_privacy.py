@@ -19,7 +19,7 @@ from sklearn.base import clone
 
 from dplasso import DPFrankWolfeClassifier, DPLogisticRegression, PrivacyLeakWarning, PrivateSearch
 from estimators.kinds import CLASSIFIERS, SORTS, each_kind, each_sort, few, fitted, make, numbers
-from estimators.workers import fingerprint, noise_data, transcript_of, transcript_of_default
+from estimators.workers import drawn, drawn_by_default, noise_data
 from recorded_fits import short_runs
 
 INF = float("inf")
@@ -103,24 +103,22 @@ class TestNoiseNeverRepeats:
     def test_fits_clones_pickles_and_generators(self):
         data = noise_data()
         model = DPFrankWolfeClassifier(n_iter=20)
-        fits = [fingerprint(model.fit(*data)) for _ in range(3)]
-        copies = [model, clone(model), pickle.loads(pickle.dumps(model))]
+        fits = [drawn(model.fit(*data)) for _ in range(3)]
         blob = pickle.dumps(model)
-        refits = [pickle.loads(blob).fit(*data) for _ in range(3)]
-        copied = [transcript_of(copy) for copy in copies]
-        self.distinct([*fits, *copied, *map(fingerprint, refits)])
+        copies = [clone(model), clone(model), *(pickle.loads(blob) for _ in range(3))]
+        self.distinct([*fits, *(drawn(copy.fit(*data)) for copy in copies)])
         moving = DPFrankWolfeClassifier(n_iter=20, random_state=np.random.default_rng(0))
-        self.distinct([fingerprint(moving.fit(*data)) for _ in range(3)])
+        self.distinct([drawn(moving.fit(*data)) for _ in range(3)])
 
     # Newer Pythons warn where a process with threads forks.
     @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
     @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
     def test_processes(self, method):
         # The parent has fitted before, so anything it holds is there to be inherited.
-        mine = transcript_of_default()
+        mine = drawn_by_default()
         with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(method)) as pool:
-            fits = [pool.submit(transcript_of_default) for _ in range(6)]
-            self.distinct([mine, transcript_of_default(), *(fit.result() for fit in fits)])
+            fits = [pool.submit(drawn_by_default) for _ in range(6)]
+            self.distinct([mine, drawn_by_default(), *(fit.result() for fit in fits)])
 
 
 @each_kind

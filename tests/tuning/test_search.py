@@ -259,6 +259,7 @@ NUMBERS = {"estimator": DPLinearRegression(target_bounds=(0, 1)), "grid": {}, "m
         ({"metric": "mae"}, "is for numbers, but this model predicts two classes", OWN),
         ({"held_out": 1.0}, "held_out must lie", OWN),
         ({"tries": 0.5}, "tries must be above 1", OWN),
+        *(({"tries": tries}, "tries must", OWN) for tries in (-1, 0, 1, 1001, math.inf, math.nan)),
         ({"epsilon": math.inf}, "positive and finite", OWN),
         ({"delta": 2.0}, "delta must lie", OWN),
         ({"random_state": 1}, "random_state", OWN),
