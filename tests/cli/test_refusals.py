@@ -30,6 +30,7 @@ ROWS = {
     "list.json": "[1]",
     "none.csv": "city,y\n",
     "city.json": '{"label": "y", "parts": [{"kind": "hashed", "columns": ["city"], "bits": 2}]}',
+    "h.json": '{"label": "back", "parts": [{"kind": "hashed", "columns": ["ward"], "bits": 4}]}',
     "age.csv": "name,weight\nage,1\n",
     "far.csv": "name,weight\n30,1\n",
     "taken": "older",
@@ -161,7 +162,13 @@ convert t.parquet s --schema city.json --zero-based => cannot be combined with a
 convert part-1.svm s --schema city.json => part-1.svm is not a table
 2 convert part-1.svm s --label-column y => --label-column is for tables
 convert t.parquet s --schema reviews.csv => not a JSON file
-fit t.parquet --epsilon 1 => is a table and needs a schema
+fit t.parquet --epsilon 1 => is a table and needs a schema | dplasso schema draft
+fit visits.csv --epsilon 1 --schema schema.json --label-column age => both label and feature
+predict visits.npz part-1.svm => the model was trained on a table encoded by its schema
+predict visits.npz visits.csv --schema other.json => is not the schema that the model was
+predict visits.npz hashed.store => was encoded by a different schema than
+predict visits.npz visits.csv --binarize => trained without --binarize; leave it out
+predict model.npz visits.csv => was trained on numbered columns, and
 fit t.parquet --epsilon 1 --schema city.json --zero-based => cannot be combined with a table
 fit t.parquet --epsilon 1 --schema city.json --features 9 => the schema makes 5 columns
 fit none.csv --epsilon 1 --schema city.json => none.csv holds no records
@@ -204,7 +211,7 @@ def split(case):
 
 
 @pytest.fixture(scope="module")
-def world(train, model, stores, tmp_path_factory):
+def world(train, model, stores, visits, schema, tmp_path_factory):
     """Give a folder with one file of each kind."""
     folder = tmp_path_factory.mktemp("world")
     for name, text in ROWS.items():
@@ -224,6 +231,13 @@ def world(train, model, stores, tmp_path_factory):
     new_ledger(folder / "team.ledger", 3, 1e-5, "visits")
     shutil.copytree(stores, folder / "stores")
     done("convert", train, folder / "train.store", "--features", 30)
+    shutil.copy(visits, folder)
+    shutil.copy(schema, folder)
+    (folder / "other.json").write_text(schema.read_text().replace("heart", "brain"))
+    done("convert", visits, folder / "hashed.store", "--schema", folder / "h.json")
+    fit = ("fit", visits, "--schema", schema, "--epsilon", "50", "--classes", "no,yes")
+    fitted = done(*fit, "--model", folder / "visits.npz")
+    assert "taken from the file" not in fitted.output
     return folder, contents(folder)
 
 

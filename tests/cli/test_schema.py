@@ -11,35 +11,6 @@ import dplasso
 from cli.conftest import done, found, refused, run_command
 
 
-@pytest.fixture(scope="session")
-def model(visits, schema, tmp_path_factory):
-    path = tmp_path_factory.mktemp("model") / "m.npz"
-    options = ("--epsilon", "50", "--classes", "no,yes", "--model", path)
-    assert "taken from the file" not in done("fit", visits, "--schema", schema, *options).output
-    return path
-
-
-def test_what_does_not_fit_is_refused_in_one_sentence(train, visits, schema, model, tmp_path):
-    other = tmp_path / "other.json"
-    other.write_text(schema.read_text().replace("heart", "brain"))
-    numbered = tmp_path / "numbered.npz"
-    done("fit", train, "--epsilon", "9", "--binarize", "--model", numbered)
-    hashed = {"kind": "hashed", "columns": ["ward"], "bits": 4}
-    (tmp_path / "h.json").write_text(json.dumps({"label": "back", "parts": [hashed]}))
-    done("convert", visits, tmp_path / "other.store", "--schema", tmp_path / "h.json")
-    fit = ("fit", visits, "--epsilon", "1")
-    for arguments, words in (
-        (("predict", model, train), "the model was trained on a table encoded by its schema"),
-        (("predict", model, visits, "--schema", other), "is not the schema that the model was"),
-        (("predict", model, tmp_path / "other.store"), "was encoded by a different schema than"),
-        (("predict", model, visits, "--binarize"), "trained without --binarize; leave it out"),
-        (("predict", numbered, visits), "was trained on numbered columns, and"),
-        (fit, "dplasso schema draft"),
-        ((*fit, "--schema", schema, "--label-column", "age"), "cannot be both label and feature"),
-    ):
-        refused(run_command(*arguments), words)
-
-
 def test_a_model_made_binary_makes_new_rows_binary(train, held_out, tmp_path):
     """The log-loss of a model evaluated as it was not trained went from .387 to .662."""
     model = tmp_path / "m.npz"

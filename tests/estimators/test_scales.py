@@ -80,14 +80,3 @@ def test_margins_are_those_of_the_rows_that_were_trained_on(sort):
     np.testing.assert_allclose(found.reshape(200, -1), expected, rtol=1e-9, atol=1e-9)
     # An empty row has the constants alone.
     np.testing.assert_allclose(found[3], np.ravel(model.intercept_)[: found[3].size], rtol=1e-12)
-
-
-def test_the_number_of_gradients_is_that_which_was_taken():
-    X, y = strong("dense")
-    model = fitted("dense")
-    assert model.n_iter_ == releases(model)["gradients-n_steps"]
-    assert 50 <= model.n_iter_ <= model.privacy_.steps == 400
-    few = make("logistic", epsilon=1.0, classes=["no", "yes"]).fit(X[:150], y[:150])
-    assert few.n_iter_ == 50
-    assert few.privacy_.steps == 400
-    assert "at most 400 gradients" in few.privacy_.text()

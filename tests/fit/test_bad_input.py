@@ -173,13 +173,14 @@ class TestRefit:
         y = Y if kind in CLASSIFIERS else np.linspace(*BOUNDS, 20)
         model = make(kind, INF).fit(self.frame(["a", "b", "c"]), y)
         model.save(tmp_path / "before.npz")
-        before = dict(vars(model))
+        before, predicted = dict(vars(model)), model.predict(self.frame(["a", "b", "c"]))
+        others = {"epsilon": NAN, "delta": 1e-9, "neighbors": "replace-one", "fit_intercept": False}
         broken = self.frame(list("vwxyz"))
         broken.iloc[3, 2] = NAN
         for change, rows, labels in [
             ({}, broken, y),
             ({}, self.frame(list("vwxyz")), y[:-1]),
-            ({"epsilon": NAN}, self.frame(list("vwxyz")), y),
+            (others, self.frame(list("vwxyz")), y),
         ]:
             with pytest.raises(ValueError):
                 model.set_params(**change).fit(rows, labels)
@@ -189,8 +190,8 @@ class TestRefit:
             # The file is of the fit that was made, with its parameters.
             model.save(tmp_path / "after.npz")
             assert (tmp_path / "after.npz").read_bytes() == (tmp_path / "before.npz").read_bytes()
-        # Data as before are still predicted, without a warning about names.
-        model.predict(self.frame(["a", "b", "c"]))
+        # Data as before are predicted as before, without a warning about names.
+        np.testing.assert_array_equal(model.predict(self.frame(["a", "b", "c"])), predicted)
 
     def test_an_interrupted_fit_leaves_no_model(self, kind, monkeypatch):
         def stop(*_, **__):

@@ -13,7 +13,7 @@ import pytest
 
 from dplasso import ModelFileError, load
 from dplasso.model import read_model, write_model
-from estimators.kinds import each_kind, few, make
+from estimators.kinds import few, make
 from model.files import (
     STEPS,
     fitted,
@@ -301,21 +301,6 @@ def test_nothing_is_unpacked(path):
     rewrite(path, compression=zipfile.ZIP_DEFLATED)
     with pytest.raises(ModelFileError, match="compressed"):
         read_model(path)
-
-
-@each_kind
-def test_what_was_set_since_the_fit_is_not_in_the_file(kind, tmp_path):
-    X, y = few(kind)
-    model = make(kind).fit(X, y)
-    expected = model.predict(X)
-    model.set_params(epsilon=0.01, delta=1e-9, neighbors="replace-one", fit_intercept=False)
-    np.testing.assert_array_equal(model.predict(X), expected)
-    model.save(tmp_path / "m.npz")
-    loaded = load(tmp_path / "m.npz")
-    assert (loaded.epsilon, loaded.delta, loaded.neighbors) == (1.0, 1e-6, "add-remove")
-    assert loaded.fit_intercept
-    assert loaded.privacy_ == model.privacy_
-    np.testing.assert_array_equal(loaded.predict(X), expected)
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,9 @@ def test_weights_follow_from_the_file_as_the_page_says(sort):
     size = weights.size + intercept.size
     expected = np.concatenate([weights.ravel(), intercept])
     np.testing.assert_allclose(numbers(model)[:size], expected, rtol=1e-12, atol=1e-12)
+    # A short list is learnt in two runs.
+    steps = held.get("vertices-vertex", NONE).size or held["gradients-n_steps"]
+    assert model.n_iter_ == steps or (model.n_iter_ > steps and "cut-columns" in held)
     if hasattr(model, "transcript_"):
         assert model.transcript_.vertex.tolist() == held["vertices-vertex"].tolist()
         assert model.transcript_.sign.tolist() == held["vertices-sign"].tolist()
