@@ -20,49 +20,29 @@ from recorded_fits import short_runs
 from recorder import compare
 
 
-class TestUnsortedRows:
-    """One record in another order must not change in what order others are added up."""
+def test_an_unsorted_row_leaves_the_others_as_they_are():
+    """It must not change in what order their entries are added up when a fit converts their type.
 
-    # In stored order they add up to 2, in another one to anything from -1e30 to 1e30.
-    PARTS = (1.0, -1e30, 1e30, -1.0, 1.0, 1.0)
+    In stored order an entry adds up to 2, in another one to anything from -1e30 to 1e30.
+    """
+    parts, n_rows, n_zeros = (1.0, -1e30, 1e30, -1.0, 1.0, 1.0), 1000, 35
+    columns = np.tile(np.r_[np.zeros(6, int), 1 : n_zeros + 1], n_rows)
+    entries = np.tile(np.r_[parts, np.zeros(n_zeros)], n_rows)
+    ends = np.arange(0, columns.size + 1, 6 + n_zeros)
+    rows = sp.csr_array((entries, columns, ends), shape=(n_rows, n_zeros + 1))
+    more = sp.csr_array(
+        (np.r_[entries, 1.0, 1.0], np.r_[columns, 3, 0], np.r_[ends, ends[-1] + 2]),
+        shape=(n_rows + 1, n_zeros + 1),
+    )
+    y = np.arange(n_rows) % 5 > 0
 
-    def fitted(self, form):
-        """Return a function that fits rows, given in the order of their entries, and labels."""
+    def work(data):
+        X, y = data
+        # Not by scipy, whose conversions add up duplicates.
+        X.data = X.data.astype(np.longdouble)
+        return DPLogisticRegression(1.0, classes=[False, True]).fit(X, y)
 
-        def work(data):
-            X, y = data
-            if form == "csc":
-                # The last row leads in every column, so the columns do not ascend if it has any.
-                order = np.r_[len(y) - 1, : len(y) - 1]
-                csc = X[order].tocsc()
-                X = sp.csc_array((csc.data, order[csc.indices], csc.indptr), shape=X.shape)
-            X = X.tocoo() if form == "coo" else X
-            if form == "longdouble":
-                # Not by scipy, whose conversions add up duplicates.
-                X.data = X.data.astype(np.longdouble)
-            return DPLogisticRegression(1.0, classes=[False, True]).fit(X, y)
-
-        return work
-
-    @pytest.mark.parametrize("form", ["csr", "csc", "coo", "longdouble"])
-    def test_leave_the_others_as_they_are(self, form):
-        n_rows, n_zeros = 1000, 35
-        columns = np.tile(np.r_[np.zeros(6, int), 1 : n_zeros + 1], n_rows)
-        entries = np.tile(np.r_[self.PARTS, np.zeros(n_zeros)], n_rows)
-        ends = np.arange(0, columns.size + 1, 6 + n_zeros)
-        rows = sp.csr_array((entries, columns, ends), shape=(n_rows, n_zeros + 1))
-        unsorted = sp.csr_array(([1.0, 1.0], [3, 0], [0, 2]), shape=(1, n_zeros + 1))
-        more = sp.csr_array(
-            (
-                np.r_[rows.data, unsorted.data],
-                np.r_[rows.indices, unsorted.indices],
-                np.r_[rows.indptr, rows.indptr[-1] + 2],
-            ),
-            shape=(n_rows + 1, n_zeros + 1),
-        )
-        y = np.arange(n_rows) % 5 > 0
-        pair = (rows, y), (more, np.append(y, True))
-        assert compare(self.fitted(form), *pair).violations == ()
+    assert compare(work, (rows, y), (more, np.append(y, True))).violations == ()
 
 
 @pytest.mark.parametrize("kind", [DPLassoClassifier, DPLasso])

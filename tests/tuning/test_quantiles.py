@@ -110,18 +110,6 @@ class TestNeighbours:
         # Values that move every column's numbers are among them.
         assert 0.99 < largest <= 1.0
 
-    def test_more_rows_than_were_declared_do_not_count(self):
-        common, rng = people(40), np.random.default_rng(4)
-        more = pd.concat([common, own(rng, 30)])
-
-        def work(table):
-            who = np.minimum(np.arange(len(table)), len(common))
-            return released(table, groups=who, rows_per_person=2)
-
-        found = compare(work, common, more)
-        assert found.violations == ()
-        assert found.largest > 0
-
     @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
     def test_the_noise_is_what_the_guarantee_needs(self, neighbors, left):
         """Standard deviation at least move / mu, mu on the exact curve; and no more than 1 %."""
