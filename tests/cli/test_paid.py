@@ -107,7 +107,9 @@ class Disk:
 
         def opened(path, mode="r", *rest, **options):
             file = original(path, mode, *rest, **options)
-            return Written(file, self.counted(file.write)) if set(mode) & set("wx+") else file
+            if set(mode) & set("wx+"):
+                file.write = self.counted(file.write)
+            return file
 
         monkeypatch.setattr(Path, "open", opened)
         for name in ("fsync", "posix_fallocate"):
@@ -121,23 +123,6 @@ class Disk:
             return function(*given)
 
         return call
-
-
-class Written:
-    """A file on such a disk."""
-
-    def __init__(self, file, write):
-        self._file, self.write = file, write
-
-    def __enter__(self):
-        self._file.__enter__()
-        return self
-
-    def __exit__(self, *error):
-        return self._file.__exit__(*error)
-
-    def __getattr__(self, name):
-        return getattr(self._file, name)
 
 
 @pytest.fixture

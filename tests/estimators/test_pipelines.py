@@ -245,18 +245,15 @@ class TestRefused:
         with pytest.raises(TypeError, match="record_wise needs the class of a transformer"):
             dplasso.record_wise(wrong)
 
-    def test_rows_that_depend_on_others_are_refused(self):
-        for right in (halved, np.tanh):
-            score_behind(right, NUMBERS)
-        with pytest.raises(DataError, match="must depend on its own record only"):
-            score_behind(centred, NUMBERS)
-
-    @pytest.mark.parametrize("seen", [from_smallest, to_largest])
-    def test_rows_that_depend_on_the_largest_or_smallest_of_all_are_refused(self, seen):
-        """Also where that is in the first few rows."""
+    @pytest.mark.parametrize("seen", [centred, from_smallest, to_largest])
+    def test_rows_that_depend_on_others_are_refused(self, seen):
+        """Also on the largest or smallest of all, where that is in the first few rows."""
         counts = np.random.default_rng(0).integers(0, 2, (40, 4)).astype(np.float64)
-        with pytest.raises(DataError, match="must depend on its own record only"):
-            score_behind(seen, counts)
+        for rows in (NUMBERS, counts):
+            for right in (halved, np.tanh):
+                score_behind(right, rows)
+            with pytest.raises(DataError, match="must depend on its own record only"):
+                score_behind(seen, rows)
 
     def test_what_a_step_says_of_a_record_is_hidden(self, tmp_path):
         wards = PEOPLE[["ward"]].replace("C", WORD)

@@ -209,13 +209,13 @@ def test_a_model_of_labels_and_rows_of_classes_do_not_go_together():
     X = np.random.default_rng(0).normal(size=(300, 5))
     Y = (X[:, :3] > 0).astype(int)
     many = DPLogisticRegression(20.0).fit(X, Y)
-    with pytest.raises(DataError, match="predicts 3 labels for each row, but y has one label"):
-        private_score(many, X, Y[:, 0], 1.0)
-    with pytest.raises(DataError, match="predicts 3 labels for each row, but y has 2 labels"):
-        private_score(many, X, Y[:, :2], 1.0)
-    with pytest.raises(DataError, match="must hold 0 and 1 only; row 1"):
-        private_score(many, X, Y + 1, 1.0)
     one = DPLogisticRegression(20.0).fit(X, Y[:, 0])
-    with pytest.raises(DataError, match="predicts one label for each row, but y has 3"):
-        private_score(one, X, Y, 1.0)
+    for model, y, words in (
+        (many, Y[:, 0], "predicts 3 labels for each row, but y has one label"),
+        (many, Y[:, :2], "predicts 3 labels for each row, but y has 2 labels"),
+        (many, Y + 1, "must hold 0 and 1 only; row 1"),
+        (one, Y, "predicts one label for each row, but y has 3"),
+    ):
+        with pytest.raises(DataError, match=words):
+            private_score(model, X, y, 1.0)
     assert private_score(many, X, Y, 1.0).metric == "auc"
