@@ -138,6 +138,22 @@ def test_what_cannot_be_learnt_is_refused(estimator, y, words):
         estimator.fit(X, y)
 
 
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, sp.coo_array])
+def test_labels_in_parts_add_up_in_their_order_whatever_other_rows_do(model, form):
+    """The parts of a row's labels come to 0 and 1 in stored order alone; the last row descends."""
+    parts = np.repeat([[1e30, -1e30, 1e30, -1e30]], Y.size, axis=0)
+    entries = np.column_stack([parts, Y.ravel()]).ravel()
+    row, label = (np.repeat(places.ravel(), 5) for places in np.indices(Y.shape))
+    label[-5 * L :] = np.repeat(np.arange(L)[::-1], 5)
+    entries[-5 * L :] = entries[-5 * L :].reshape(L, 5)[::-1].ravel()
+    ends = np.arange(N + 1) * 5 * L
+    stored = sp.csr_array((entries, label, ends), shape=Y.shape)
+    if form is sp.coo_array:
+        stored = sp.coo_array((entries, (row, label)), shape=Y.shape)
+    again = DPLogisticRegression(20.0, classes=NAMES, random_state=5).fit(X, form(stored))
+    assert again.model_.digest == model.model_.digest
+
+
 def test_each_label_has_the_standard_error_of_its_slope():
     short = DPLogisticRegression(20.0, max_weights=3, random_state=0).fit(X, Y)
     columns = np.unique(short.coef_.indices)

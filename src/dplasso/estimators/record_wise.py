@@ -299,6 +299,8 @@ def in_double(X: Any) -> Any:
 
     One record's fraction or missing value changes the type of a column, and steps compute in it.
     """
+    # scipy adds up duplicates when it converts a matrix, in an order that other records may change.
+    X = without_duplicates(X)
     if _kind(X) in "biuf":
         return X.astype(np.float64)
     if hasattr(X, "with_columns"):

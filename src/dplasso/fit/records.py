@@ -161,7 +161,7 @@ def local_records(
         kind = type(estimator) if isinstance(estimator, BaseEstimator) else BaseEstimator
         noted = object.__new__(kind)
         vars(noted).update(vars(estimator))
-        matrix, labels = validated(noted, X, y, reset=True, **options)
+        matrix, labels = validated(noted, X, _without_duplicates(y), reset=True, **options)
         labels = labels.toarray() if hasattr(labels, "toarray") else labels
         names = getattr(noted, "feature_names_in_", None)
         return LocalRecords(matrix, np.asarray(labels), names, origin_of(X))
@@ -177,6 +177,14 @@ def local_records(
             )
         check_consistent_length(X, labels)
     return LocalRecords(X, labels, X.feature_names, origin_of(X))
+
+
+def _without_duplicates(y: Any) -> Any:
+    """Return labels; those of a sparse matrix add up in stored order, whatever other records do."""
+    try:
+        return without_duplicates(y)
+    except DataError as error:
+        raise DataError(error.problem.replace("X", "`y`", 1), advice=error.advice) from None
 
 
 def _is_matrix(y: Any) -> bool:

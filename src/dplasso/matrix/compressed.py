@@ -138,6 +138,12 @@ def checked(X: Any) -> Any:
     pointers.
     """
     form = format_of(X)
+    if form and X.dtype.kind not in "biufc":
+        # scipy converts them and adds up duplicates, in an order that other records may change.
+        raise DataError(
+            "X is a sparse matrix of objects or texts",
+            advice="convert its entries, in the attribute data, to numbers",
+        )
     if form in ("csr", "csc", "bsr"):
         _first_unordered(X)
     if form == "coo":
