@@ -134,17 +134,6 @@ def _directions(n_columns: int) -> Geometry:
     return Geometry.learn(rng.normal(size=(60, 3)) @ rng.normal(size=(3, n_columns)))
 
 
-def _common(choices: Choices, n_rows: int) -> dict[str, Any]:
-    options: dict[str, Any] = {
-        "epsilon": choices.pick("epsilon", (5.0, 1.0, 60.0) if n_rows < 2800 else (100.0, 5.0)),
-        "neighbors": choices.pick("neighbors", ("add-remove", "replace-one")),
-        "fit_intercept": choices.pick("intercept", (True, True, False)),
-        "n_jobs": choices.pick("threads", THREADS),
-        "random_state": choices.number,
-    }
-    return options
-
-
 def _descent(
     choices: Choices, name: str, way: str, n_columns: int, options: dict[str, Any]
 ) -> None:
@@ -189,7 +178,13 @@ def _fit_trial(kind: str, choices: Choices) -> "Trial":
         forms += ("stores",) * (own_people or (way == "weight" and name != "labels"))
     one, other, form = draw(choices, partial(_targets, name, n_classes), way, limit, forms)
     n_rows = len(one.rows)
-    options = _common(choices, n_rows)
+    options: dict[str, Any] = {
+        "epsilon": choices.pick("epsilon", (5.0, 1.0, 60.0) if n_rows < 2800 else (100.0, 5.0)),
+        "neighbors": choices.pick("neighbors", ("add-remove", "replace-one")),
+        "fit_intercept": choices.pick("intercept", (True, True, False)),
+        "n_jobs": choices.pick("threads", THREADS),
+        "random_state": choices.number,
+    }
     if way == "person":
         options["rows_per_person"] = limit
     options |= {"classes": list(range(n_classes))} if n_classes else {"target_bounds": BOUNDS}

@@ -212,8 +212,11 @@ def draw(choices: Choices, targets: Callable[..., Any], way: str, limit: int, fo
     y, own_y = targets(rng, n_rows), targets(rng, 1)
     own, own_dtype = _own_row(choices, rows, dtype, units)
     place, people = _place(choices, n_rows, way, limit)
-    weights = _weights(choices, n_rows) if way == "weight" else None
-    table = None
+    weights = with_none = table = None
+    if way == "weight":
+        weights = _weights(choices, n_rows)
+        none = choices.pick("own-weight", (0.0, -0.0))
+        with_none = np.insert(weights.astype(np.float64), place, none)
     if form == "table":
         rng = choices.rng("table")
         table = _table(rng, VALUES, n_rows)
@@ -234,7 +237,7 @@ def draw(choices: Choices, targets: Callable[..., Any], way: str, limit: int, fo
         dtype=own_dtype,
         index=choices.pick("indices", (np.int32, np.int64)),
         people=people and (*people[:place], people[-1], *people[place:-1]),
-        weights=None if weights is None else _with_none(choices, weights, place),
+        weights=with_none,
         table=None if table is None else with_one,
         extra=place,
         parts=moved,
@@ -288,10 +291,6 @@ def _weights(choices: Choices, n_rows: int) -> NDArray[Any]:
         weights[rng.random(n_rows) < 0.3] = 0.0
         weights[0] = 0.5
     return weights
-
-
-def _with_none(choices: Choices, weights: NDArray[Any], place: int) -> NDArray[Any]:
-    return np.insert(weights.astype(np.float64), place, choices.pick("own-weight", (0.0, -0.0)))
 
 
 def _edges(choices: Choices, n_rows: int) -> tuple[int, ...]:

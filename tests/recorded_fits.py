@@ -50,33 +50,13 @@ from dplasso.model.linear import MatchedPrior
 from dplasso.phases import pairs
 from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_CLASSES
 from dplasso.tuning.metrics import COMPARING, METRICS
+from isolated_records import Records, matrix
 from neighbours import N_COLUMNS, N_ROWS, common_records, hostile_records, in_parts
 from recorder import Comparison, compare
 from schemas import Categories, Levels, Number, Origin, Pairs, Schema, with_origin
 
 RELATIONS = ("add-remove", "replace-one", "label")
 BOUNDS = (-1.0, 3.0)
-
-
-@dataclass(frozen=True)
-class Records:
-    """Rows as they are stored, entry by entry, and what goes with them.
-
-    `rows`: pairs of columns and entries, a column perhaps twice.
-    `people`, `weights`: whose each row is, and what it counts.
-    """
-
-    rows: tuple[tuple[NDArray[np.int32], NDArray[np.float64]], ...]
-    y: NDArray[Any]
-    people: list[int]
-    weights: NDArray[np.float64]
-
-    def matrix(self, dtype: Any = np.float64) -> sp.csr_array:
-        """Return the rows with every entry that is stored."""
-        ends = np.cumsum([0, *(len(columns) for columns, _ in self.rows)]).astype(np.int32)
-        columns = np.concatenate([columns for columns, _ in self.rows])
-        values = np.concatenate([values for _, values in self.rows]).astype(dtype)
-        return sp.csr_array((values, columns, ends), shape=(len(self.rows), N_COLUMNS))
 
 
 def _in_store(X: sp.csr_array, y: NDArray[Any]) -> Any:
@@ -256,20 +236,14 @@ GRADIENTS = {
 # Of two classes, and of numbers.
 INTERVALS = {"row_norm": 2.0, "infer": "all"}
 WITH_INTERVALS = {
-    ", intervals": INTERVALS,
-    ", intervals, no intercept": {"fit_intercept": False} | INTERVALS,
-    ", intervals, weights": WEIGHTED | INTERVALS,
-    ", intervals, people": GROUPED | INTERVALS,
+    "": {},
+    ", no intercept": {"fit_intercept": False},
+    ", weights": WEIGHTED,
+    ", people": GROUPED,
 }
 DIRECTIONS = {"public_rows": True}
 # Of numbers, of rows in one process.
 NAMED = DIRECTIONS | INTERVALS | {"infer": [0, 3]}
-WITH_NAMED = {
-    "": NAMED,
-    ", no intercept": {"fit_intercept": False} | NAMED,
-    ", weights": WEIGHTED | NAMED,
-    ", people": GROUPED | NAMED,
-}
 # Of rows in one process.
 WITH_DIRECTIONS = {
     "": DIRECTIONS,
@@ -370,16 +344,17 @@ def _cases():
     for family in ("logistic", "linear"):
         kind, classes, _ = ESTIMATORS[family]
         for name, options in WITH_INTERVALS.items():
-            yield f"{family}{name}", case_of((_fit, kind, classes), classes, options)
+            case = case_of((_fit, kind, classes), classes, options | INTERVALS)
+            yield f"{family}, intervals{name}", case
     lassos = ("lasso", "lasso, three classes", "lasso, numbers")
     for family in ("logistic", "three classes", "labels", "linear", *lassos):
         kind, classes, _ = ESTIMATORS[family]
         for name, options in WITH_DIRECTIONS.items():
             case = case_of((_fit, kind, classes), classes, options, IN_ONE_PROCESS)
             yield f"{family}, public rows{name}", replace(case, many_labels=family == "labels")
-    for name, options in WITH_NAMED.items():
-        work = _fit, DPLinearRegression, 0
-        yield f"linear, named columns{name}", case_of(work, 0, options, IN_ONE_PROCESS)
+    for name, options in WITH_INTERVALS.items():
+        case = case_of((_fit, DPLinearRegression, 0), 0, options | NAMED, IN_ONE_PROCESS)
+        yield f"linear, named columns{name}", case
     own = {"prior": "plain", "max_weights": 3} | SCALED
     case = case_of((_fit, DPLogisticRegression, 2), 2, own, n_rows=SCALED_ROWS)
     yield "logistic, scaled prior of a short list", case
@@ -479,8 +454,8 @@ def draw_pair(rng, case, relation, *, single=False):
     shared = Records(
         tuple(base[k % N_ROWS] for k in range(n_rows)),
         y,
-        people + [1000 + k // 2 for k in range(n_rows - N_ROWS)],
-        np.where(rng.random(n_rows) < 0.2, 0.0, rng.uniform(0.0, 2.0, n_rows)),
+        people=people + [1000 + k // 2 for k in range(n_rows - N_ROWS)],
+        weights=np.where(rng.random(n_rows) < 0.2, 0.0, rng.uniform(0.0, 2.0, n_rows)),
     )
 
     def own() -> Records:
@@ -488,8 +463,8 @@ def draw_pair(rng, case, relation, *, single=False):
         return Records(
             tuple(_hostile_row(rng, dtype) for _ in range(size)),
             _targets(rng, case, size),
-            [PEOPLE[8]] * size,
-            rng.choice([0.0, 5.0, 1e3, 1e308, 5e-324, 1.9], size),
+            people=[PEOPLE[8]] * size,
+            weights=rng.choice([0.0, 5.0, 1e3, 1e308, 5e-324, 1.9], size),
         )
 
     # At the end: what is drawn for every row, in a search, is then the same for all others.
@@ -505,8 +480,8 @@ def _joined(one: Records, other: Records) -> Records:
     return Records(
         (*one.rows, *other.rows),
         np.concatenate([one.y, other.y]),
-        one.people + other.people,
-        np.concatenate([one.weights, other.weights]),
+        people=one.people + other.people,
+        weights=np.concatenate([one.weights, other.weights]),
     )
 
 
@@ -514,7 +489,8 @@ def compare_pair(case, relation, form, pair, *, single=False):
     """Run a case on a pair by the recorder."""
 
     def work(records):
-        X, y = FORMS[form](records.matrix(np.float32 if single else np.float64), records.y)
+        dtype = np.float32 if single else np.float64
+        X, y = FORMS[form](matrix(replace(records, dtype=dtype)), records.y)
         given = {}
         if "weights" in case.uses:
             given["sample_weight"] = records.weights

@@ -8,10 +8,12 @@ from evidence.datasets import find_sources
 from evidence.items import Settings
 
 
-def write_rows(path: Path, n_rows: int = 80, seed: int = 3) -> Path:
-    """Write rows over 40 columns, of which the first three tell the label; values in (0, 1]."""
-    rng, lines = np.random.default_rng(seed), []
-    for i in range(n_rows):
+@pytest.fixture(scope="session")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write 80 rows over 40 columns, of which the first three tell the label; values in (0, 1]."""
+    path = tmp_path_factory.mktemp("rows") / "tiny.svm"
+    rng, lines = np.random.default_rng(3), []
+    for i in range(80):
         columns = np.sort(rng.choice(40, size=6, replace=False))
         label = 1 if (columns < 3).any() or i % 7 == 0 else -1
         values = rng.integers(1, 65, size=6) / 64
@@ -26,12 +28,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents and item.path.name != "test_anchors.py":
             item.add_marker("evidence")
-
-
-@pytest.fixture(scope="session")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a file of 80 labelled rows."""
-    return write_rows(tmp_path_factory.mktemp("rows") / "tiny.svm")
 
 
 @pytest.fixture(scope="session")

@@ -16,13 +16,10 @@ from dplasso import (
     open_store,
 )
 from dplasso.checkpoint import read_checkpoint
+from dplasso.ledger import read_budgets
 
 OLD = Path(__file__).parent / "version_0.2"
 HERE = Path(__file__).parent / "version_0.3"
-
-
-def read_ledger(path):
-    return Ledger(path).budget()
 
 
 def charged_fit(path):
@@ -55,7 +52,7 @@ def test_an_older_store_is_refused_with_the_way_on():
         (HERE / "lasso.model", load, ModelFileError, "give its weights as a prior"),
         (OLD / "logistic.checkpoint", read_checkpoint, ValueError, "or begin it again"),
         (HERE / "lasso.checkpoint", read_checkpoint, ValueError, "or begin it again"),
-        (OLD / "team.ledger", read_ledger, LedgerError, "Charge it once with dplasso 0.3"),
+        (OLD / "team.ledger", read_budgets, LedgerError, "Charge it once with dplasso 0.3"),
     ],
     ids=lambda value: "/".join(value.parts[-2:]) if isinstance(value, Path) else None,
 )

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dplasso import BudgetError
 from dplasso.ledger import create_ledger, finish, new_budget, reserve, rho_limit
 from ledger.workers import (
     charge,
     create_and_spend_all,
-    fit_without_end,
     only,
     raw_charge,
     spend_once_each,
@@ -141,22 +139,6 @@ def test_killed_at_random_moments_nothing_is_lost_or_doubled(context, tmp_path):
         state, _ = told.get(entry.number, ("reserved", ""))
         assert entry.state in (state, "finished")
     assert len(numbers) > kills
-
-
-def test_a_killed_fit_stays_spent(context, tmp_path):
-    path = str(tmp_path / "l")
-    create_ledger(path, 1.0, 1e-3)
-    process = context.Process(target=fit_without_end, args=(path,))
-    process.start()
-    deadline = time.monotonic() + 120
-    while not only(path).entries and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.kill()
-    process.join()
-    (entry,) = only(path).entries
-    assert (entry.state, entry.process) == ("reserved", process.pid)
-    with pytest.raises(BudgetError):
-        reserve(path, None, charge(0.5, 1e-3))
 
 
 @pytest.mark.parametrize("what", ["file", "directory"])

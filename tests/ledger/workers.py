@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 
-from dplasso import BudgetError, DPFrankWolfeClassifier, LedgerError
+from dplasso import BudgetError, LedgerError
 from dplasso.ledger import (
     Budget,
     Charge,
@@ -99,13 +99,6 @@ def spend_until_killed(path, cost, pipe):
         pipe.send(("reserved", reservation.number, reservation.token))
         finish(reservation)
         pipe.send(("finished", reservation.number, reservation.token))
-
-
-def fit_without_end(path):
-    """Begin a fit that outlasts the test by far."""
-    DPFrankWolfeClassifier(1.0, n_iter=1_000_000, l1_radius=10.0, delta=1e-3, ledger=path).fit(
-        *small_problem()
-    )
 
 
 def without_rights(function, arguments, answers):

@@ -46,10 +46,6 @@ def squared_length(row, scale, constant, scale_exponents):
 HALVINGS = st.just([0]) | st.lists(st.integers(0, MOST_SCALE_EXPONENT), min_size=1, max_size=30)
 
 
-def in_turn(scale_exponents, n_columns):
-    return np.resize(np.array(scale_exponents, dtype=np.int8), n_columns)
-
-
 @given(
     any_row(),
     st.sampled_from([0.0, 0.1, 0.99]),
@@ -66,7 +62,7 @@ def in_turn(scale_exponents, n_columns):
 @example(np.zeros((1, 3)), 0.1, None, [3])
 def test_no_row_is_longer_than_one(X, constant, norm_bound, scale_exponents):
     rows = by_rows(sp.csr_array(X), 1)
-    own = in_turn(scale_exponents, X.shape[1])
+    own = np.resize(np.array(scale_exponents, dtype=np.int8), X.shape[1])
     scale = row_factors(rows, constant, norm_bound, ONE_THREAD, own)
     assert np.isfinite(scale).all()
     squared = squared_length(X[0], scale[0], constant, own)

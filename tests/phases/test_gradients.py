@@ -169,16 +169,6 @@ def test_rows_are_as_long_as_is_released_in_few_columns(monkeypatch):
         assert 0.0 < length < 1.0
 
 
-def fit_nothing(size, **options):
-    """Fit three rows without entries: the weights are noise alone."""
-    nothing = np.zeros((3, size))
-    nothing[0, 0] = 1.0
-    with short_runs():
-        return DPLogisticRegression(classes=(0, 1), random_state=1, **options).fit(
-            nothing, [0, 1, 1]
-        )
-
-
 @pytest.mark.parametrize("kind", ["dense", "short list"])
 @pytest.mark.parametrize("scaled", [False, True])
 def test_noise_alone_spreads_by_the_standard_error_of_each_column(monkeypatch, kind, scaled):
@@ -188,7 +178,12 @@ def test_noise_alone_spreads_by_the_standard_error_of_each_column(monkeypatch, k
         given = np.where(np.arange(size) % 3 == 0, 50.0, -1.0).astype(np.float32)
         monkeypatch.setattr(descend, "pays", lambda *_: True)
         monkeypatch.setattr(descend, "relative_energies", lambda *_: given)
-    model = fit_nothing(size, max_weights=3990 if kind == "short list" else None)
+    # Rows without entries: the weights are noise alone.
+    nothing, most = np.zeros((3, size)), 3990 if kind == "short list" else None
+    nothing[0, 0] = 1.0
+    model = DPLogisticRegression(classes=(0, 1), random_state=1, max_weights=most)
+    with short_runs():
+        model.fit(nothing, [0, 1, 1])
     slope = model.model_.released.entries[-1].release.slope
     weights = (model.coef_ if kind == "dense" else model.coef_.toarray())[0]
     columns = np.flatnonzero(weights)

@@ -12,8 +12,9 @@ import recorded_fits
 from dplasso import DPLogisticRegression
 from dplasso.gradient_descent import calibration, noisy_descent
 from dplasso.phases import count, phase
+from isolated_records import Records, matrix
 from processes import python
-from recorded_fits import CASES, RELATIONS, SCALED, SCALED_ROWS, Records, compare_pair, draw_pair
+from recorded_fits import CASES, RELATIONS, SCALED, SCALED_ROWS, compare_pair, draw_pair
 from recorder import compare
 
 GRADIENTS = {name: case for name, case in CASES.items() if not case.draws}
@@ -71,7 +72,7 @@ def test_stored_zeros_are_no_entries_whoever_stands_beside_them():
     other = np.array([0], dtype=np.int32), np.ones(1)
 
     def work(rows):
-        X = Records(tuple(rows), np.zeros(len(rows)), [], np.ones(len(rows))).matrix()
+        X = matrix(Records(tuple(rows), np.zeros(len(rows))))
         return DPLogisticRegression(classes=[0, 1], **SCALED).fit(X, np.arange(len(rows)) % 2)
 
     assert not compare(work, zeros, [*zeros, other]).violations
