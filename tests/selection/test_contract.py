@@ -179,14 +179,6 @@ class TestEveryArgmax:
 
 @pytest.mark.parametrize("name", STRUCTURES)
 class TestEveryStructure:
-    @pytest.mark.parametrize("gradient", [-4, 4])
-    def test_the_steepest_descent_wins(self, name, gradient):
-        alpha = np.array([1, -2, 3, 0, -1, 2, -3, 1, 0, 2], dtype=np.int64) * SHARE
-        alpha[7] = gradient * SHARE
-        vertex, sign = draw(filled(STRUCTURES[name], alpha, STEEP), alpha, 1, 50)
-        assert vertex.tolist() == [7] * 50
-        assert sign.tolist() == [-np.sign(gradient)] * 50
-
     def test_changes_told_together_leave_the_same_structure(self, name):
         rng = np.random.default_rng(0)
         alphas = [rng.integers(-5 * SHARE, 5 * SHARE, 50)]

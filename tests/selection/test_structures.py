@@ -143,11 +143,6 @@ def test_laplace_noise_then_the_true_sign():
     assert (sign == np.where(alpha[vertex] >= 0, -1, 1)).all()
 
 
-def test_the_true_sign_is_for_the_paper_only():
-    stream = random_stream(0)
-    assert [draw_sign(stream, 1e-9, a, False) for a in (-7, 0, 7)] == [1, -1, -1]
-
-
 def test_a_rare_sign_keeps_its_probability():
     # The opposite sign has probability exp(-40) = 2^-57.7: these words are below and above it.
     for word, sign in ((0, 1), (70, 1), (90, -1)):
