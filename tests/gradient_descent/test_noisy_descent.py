@@ -18,7 +18,6 @@ from dplasso.runtime.threads import thread_pool
 from gradient_descent.cases import average, records, solver, some_halvings, stream
 from gradient_descent.reference import descend, noise
 
-ALARM = 1e-6
 NOISY = Schedule(12, 0.05, 0.8, 9, 3.0, 0.5)
 EXACT = Schedule(12, 0.05, 0.8, 9, 0.0, 0.5)
 
