@@ -111,17 +111,6 @@ def store(tmp_path):
     return write_store(tmp_path / "records.store", *few())
 
 
-def test_a_store_is_left_as_it_was_and_knows_its_labels(store):
-    before = {path.name: path.read_bytes() for path in store.path.iterdir()}
-    model = make("logistic", random_state=7)
-    model.feature_names_in_ = np.array(["left over"])
-    expected = make("logistic", random_state=7).fit(*few())
-    same(expected, model.fit(store))
-    assert model.classes_.tolist() == ["no", "yes"]
-    assert not hasattr(model, "feature_names_in_")
-    assert {path.name: path.read_bytes() for path in store.path.iterdir()} == before
-
-
 def test_labels_that_do_not_fit_a_store_are_refused(store):
     X, y = few()
     for given, labels, words in [

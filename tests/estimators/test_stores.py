@@ -78,16 +78,12 @@ def test_names_of_columns_are_kept(place):
 
 
 @pytest.mark.parametrize("kind", [str, int, float])
-def test_groups_are_hashed_with_their_type_and_limit_the_same_rows(kind, place):
+def test_groups_are_hashed_with_their_type(kind, place):
     groups = [*map(kind, WHOSE)]
     store = write_store(place, X, Y, groups=groups)
     names = groups if kind is str else WHOSE
     expected = hashes_of(names) & [-1, -2] | [0, kind is str]
     np.testing.assert_array_equal(store.person_hashes.reshape(-1, 2), expected)
-    model = DPLogisticRegression(5.0, classes=[0, 1], rows_per_person=2, random_state=0)
-    again = sklearn.clone(model).fit(store)
-    np.testing.assert_array_equal(numbers(again), numbers(model.fit(X, Y, groups=groups)))
-    assert again.privacy_ == model.privacy_
 
 
 def test_it_keeps_the_schema_and_whether_the_columns_are_public(place):
