@@ -157,6 +157,11 @@ def test_a_store_keeps_no_name(store):
     )
 
 
+def test_people_of_a_store_have_numbers_without_gaps(store, arrays):
+    """A search draws a word for each number up to the largest."""
+    assert np.unique(store.people).tolist() == list(range(len(set(arrays[2]))))
+
+
 def test_a_column_of_a_table_says_whose_rows_they_are_and_nothing_else(table, tmp_path):
     for column, words in (
         ("nobody", "no column 'nobody'"),

@@ -69,7 +69,9 @@ def number_people(hashes: NDArray[np.int64]) -> NDArray[np.int64]:
         )
     _, first = np.unique(hashes[::WORDS], return_inverse=True)
     words, second = np.unique(hashes[1::WORDS], return_inverse=True)
-    numbers: NDArray[np.int64] = first.astype(np.int64) * words.size + second
+    pairs = first.astype(np.int64) * words.size + second
+    # From 0 to the number of people, because a search draws a word for each number.
+    numbers: NDArray[np.int64] = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
     return numbers
 
 
