@@ -287,25 +287,24 @@ def test_every_fit_with_a_draft_warns_once(table, tmp_path):
         assert said == [PrivacyLeakWarning]
 
 
-class TestModels:
-    @pytest.mark.parametrize("family", [DPLassoClassifier, DPLogisticRegression])
-    def test_a_model_in_a_pipeline_keeps_the_schema(self, tmp_path, table, family):
-        model = make_pipeline(PublicEncoder(SCHEMA), family(epsilon=20.0, random_state=0)).fit(
-            table, table["y"]
-        )
-        model[-1].save(tmp_path / "m.npz")
-        loaded = load(tmp_path / "m.npz")
-        assert loaded.model_.origin.schema == SCHEMA
-        expected = model.predict_proba(table)
-        np.testing.assert_array_equal(loaded.predict_proba(table), expected)
-        X = PublicEncoder(SCHEMA).transform(table)
-        np.testing.assert_array_equal(loaded.predict_proba(X), expected)
-        X = X[:]  # a slice does not know how it was made, and is taken at its word
-        np.testing.assert_array_equal(loaded.predict_proba(X), expected)
-        other = Schema((*SCHEMA.parts[:-1], Text("note", 6, lowercase=False)), "y")
-        with pytest.raises(DataError, match=r"a different schema than the model's: .* part 4 on"):
-            loaded.predict(PublicEncoder(other).transform(table))
-        # Of numbered columns nobody knows that they differ.
-        numbered = family(epsilon=20.0).fit(X, table["y"])
-        assert numbered.model_.origin is None
-        numbered.predict(PublicEncoder(SCHEMA).transform(table))
+@pytest.mark.parametrize("family", [DPLassoClassifier, DPLogisticRegression])
+def test_a_model_in_a_pipeline_keeps_the_schema(tmp_path, table, family):
+    model = make_pipeline(PublicEncoder(SCHEMA), family(epsilon=20.0, random_state=0)).fit(
+        table, table["y"]
+    )
+    model[-1].save(tmp_path / "m.npz")
+    loaded = load(tmp_path / "m.npz")
+    assert loaded.model_.origin.schema == SCHEMA
+    expected = model.predict_proba(table)
+    np.testing.assert_array_equal(loaded.predict_proba(table), expected)
+    X = PublicEncoder(SCHEMA).transform(table)
+    np.testing.assert_array_equal(loaded.predict_proba(X), expected)
+    X = X[:]  # a slice does not know how it was made, and is taken at its word
+    np.testing.assert_array_equal(loaded.predict_proba(X), expected)
+    other = Schema((*SCHEMA.parts[:-1], Text("note", 6, lowercase=False)), "y")
+    with pytest.raises(DataError, match=r"a different schema than the model's: .* part 4 on"):
+        loaded.predict(PublicEncoder(other).transform(table))
+    # Of numbered columns nobody knows that they differ.
+    numbered = family(epsilon=20.0).fit(X, table["y"])
+    assert numbered.model_.origin is None
+    numbered.predict(PublicEncoder(SCHEMA).transform(table))

@@ -21,14 +21,13 @@ def data():
     return sp.csr_array(X.astype(np.float32)), y
 
 
-class TestFittedModel:
-    @pytest.mark.parametrize("kind", ["lasso", "frank-wolfe"])
-    def test_without_intercept_a_margin_of_zero_is_the_first_class(self, data, kind):
-        model = make(kind, fit_intercept=False).fit(*data)
-        np.testing.assert_array_equal(model.intercept_, [0.0])
-        nothing = np.zeros((1, 6))
-        assert model.predict(nothing) == [0]
-        np.testing.assert_array_equal(model.predict_proba(nothing), [[0.5, 0.5]])
+@pytest.mark.parametrize("kind", ["lasso", "frank-wolfe"])
+def test_without_intercept_a_margin_of_zero_is_the_first_class(data, kind):
+    model = make(kind, fit_intercept=False).fit(*data)
+    np.testing.assert_array_equal(model.intercept_, [0.0])
+    nothing = np.zeros((1, 6))
+    assert model.predict(nothing) == [0]
+    np.testing.assert_array_equal(model.predict_proba(nothing), [[0.5, 0.5]])
 
 
 @each_classifier

@@ -8,8 +8,6 @@ from dplasso import DPLassoClassifier, DPLogisticRegression
 from estimators.kinds import each_classifier, make, numbers
 from fit.cases import COLUMNS, NAMES, four_classes
 
-INF = float("inf")
-
 
 @pytest.fixture(scope="module")
 def models():

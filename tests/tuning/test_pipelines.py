@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import dplasso
@@ -19,32 +19,27 @@ VECTORIZER = CountVectorizer(vocabulary=WORDS, binary=True)
 LAST = DPLogisticRegression()
 
 
-def pipeline(step=VECTORIZER, last=LAST):
-    return Pipeline([("rows", step), ("model", last)])
-
-
 def search(estimator=LAST):
     settings = {"tries": 2, "random_state": 1, "epsilon": 20.0}
     return PrivateSearch(estimator, {"max_weights": [None, 3]}, **settings)
 
 
-class TestSearch:
-    def test_behind_steps_it_is_the_search_on_their_rows(self, tmp_path):
-        found = make_pipeline(VECTORIZER, search()).fit(TEXTS, ILL)
-        plain = search().fit(VECTORIZER.fit_transform(TEXTS), ILL)
-        assert found[-1].privacy_ == plain.privacy_
-        assert found[-1].best_params_ == plain.best_params_
-        dplasso.save(found, tmp_path / "m.npz")
-        read = dplasso.load(tmp_path / "m.npz")
-        assert read[-1].privacy_ == plain.privacy_
-        np.testing.assert_array_equal(read.predict(TEXTS), found.predict(TEXTS))
-        assert set(dplasso.top_features(found).index) <= set(WORDS)
+def test_behind_steps_it_is_the_search_on_their_rows(tmp_path):
+    found = make_pipeline(VECTORIZER, search()).fit(TEXTS, ILL)
+    plain = search().fit(VECTORIZER.fit_transform(TEXTS), ILL)
+    assert found[-1].privacy_ == plain.privacy_
+    assert found[-1].best_params_ == plain.best_params_
+    dplasso.save(found, tmp_path / "m.npz")
+    read = dplasso.load(tmp_path / "m.npz")
+    assert read[-1].privacy_ == plain.privacy_
+    np.testing.assert_array_equal(read.predict(TEXTS), found.predict(TEXTS))
+    assert set(dplasso.top_features(found).index) <= set(WORDS)
 
 
 class TestScore:
     @pytest.mark.parametrize("metric", ["accuracy", "auc"])
     def test_it_is_the_score_of_the_last_step_on_its_rows(self, metric):
-        whole = pipeline().fit(TEXTS, ILL)
+        whole = make_pipeline(VECTORIZER, LAST).fit(TEXTS, ILL)
         rows = whole[:-1].transform(TEXTS)
         settings = {"epsilon": 5.0, "metric": metric, "random_state": 3}
         assert private_score(whole, TEXTS, ILL, **settings) == private_score(
