@@ -71,10 +71,6 @@ def _dense(X: sp.csr_array) -> NDArray[Any]:
     return canonical(X).toarray()
 
 
-def _narrow(people: list[int]) -> NDArray[Any]:
-    return np.array(people, dtype=np.uint64 if max(people) >= 2**63 else np.int64)
-
-
 def _halves(X: Any) -> list[Any]:
     return [X[: N_ROWS // 2], X[N_ROWS // 2 :]]
 
@@ -500,7 +496,9 @@ def compare_pair(case, relation, form, pair, *, single=False):
             given = {name: _halves(some) for name, some in given.items()}
             if "people" in case.uses:
                 # Of each part by itself: signed numbers in one, unsigned ones in the other.
-                given["groups"] = [_narrow(half) for half in _halves(records.people)]
+                halves = _halves(records.people)
+                kinds = [np.uint64 if max(half) >= 2**63 else np.int64 for half in halves]
+                given["groups"] = list(map(np.array, halves, kinds))
             given["engine"] = InProcessEngine()
         return case.work(relation, X, y, given)
 
@@ -517,11 +515,6 @@ def _outcome(result: Any) -> Any:
     if model is None:
         return result.to_dict()["value"] if isinstance(result, RELEASED) else "a constant"
     return model.digest
-
-
-def _is_scaled(result: Any) -> bool:
-    model = getattr(result, "model_", None)
-    return model is not None and bool(scale_exponents_of(model.released.energies).any())
 
 
 @dataclass
@@ -550,8 +543,10 @@ class Found:
         self.largest = max(self.largest, comparison.largest)
         self.spent = min(self.spent, comparison.spent)
         self.violations += len(wrong)
-        self.scaled += sum(map(_is_scaled, comparison.results))
-        self.centred += sum(hasattr(result, "column_center_") for result in comparison.results)
+        for result in comparison.results:
+            if hasattr(result, "model_"):
+                self.scaled += bool(scale_exponents_of(result.model_.released.energies).any())
+            self.centred += hasattr(result, "column_center_")
         return wrong
 
 

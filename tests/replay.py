@@ -158,7 +158,9 @@ def record(model, data, taken=None):
             fit_estimator(fitted, *data, Hooks(progress=lambda _, total: totals.add(total)))
             texts = repr(fitted), str(fitted.privacy_), fitted.privacy_.to_json()
             predicted = fitted.predict_proba(PUBLIC_ROWS).tobytes()
-            saved, error = _saved(fitted), ""
+            path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "model.npz"
+            fitted.save(path)
+            saved, error = path.read_bytes(), ""
         except Exception as stopped:
             texts, predicted, saved = (), b"", b""
             error = f"{type(stopped).__name__}: {stopped}"
@@ -179,12 +181,6 @@ def record(model, data, taken=None):
 
 def _numpy_state():
     return np.random.get_state()[1].tobytes()  # noqa: NPY002
-
-
-def _saved(fitted):
-    with tempfile.TemporaryDirectory() as folder:
-        fitted.save(Path(folder) / "model.npz")
-        return (Path(folder) / "model.npz").read_bytes()
 
 
 def differences(one, other):

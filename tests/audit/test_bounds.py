@@ -33,13 +33,6 @@ def interval(hits, trials, side, alpha):
     return binomtest(hits, trials, alternative=side).proportion_ci(1.0 - alpha, "exact")
 
 
-def of_event(hits, trials, delta, alpha):
-    """Return what bounds epsilon: scipy's exact intervals of both rates, each at half of alpha."""
-    above = interval(hits[0], trials[0], "greater", alpha / 2.0).low - delta
-    unlikely = interval(hits[1], trials[1], "less", alpha / 2.0).high
-    return math.log(above / unlikely) if above > unlikely else 0.0
-
-
 def odds_p_value(hits, trials, log_ratio):
     """Return Fisher's p-value of a log odds ratio of at most this."""
     law = nchypergeom_fisher(sum(trials), trials[0], sum(hits), math.exp(log_ratio))
@@ -50,8 +43,12 @@ def odds_p_value(hits, trials, log_ratio):
 @pytest.mark.parametrize("delta", [0.0, 0.05])
 @pytest.mark.parametrize("alpha", [0.05, 1e-6])
 def test_an_event_bounds_epsilon_by_exact_intervals_of_its_rates(rates, delta, alpha):
+    """By scipy's, each at half of alpha."""
     found = audit_canary(of_rates(rates, delta), 60, alpha)
-    expected = of_event(found.figures["hits"], found.figures["trials"], delta, alpha)
+    hits, trials = found.figures["hits"], found.figures["trials"]
+    above = interval(hits[0], trials[0], "greater", alpha / 2.0).low - delta
+    unlikely = interval(hits[1], trials[1], "less", alpha / 2.0).high
+    expected = math.log(above / unlikely) if above > unlikely else 0.0
     assert found.audited == pytest.approx(expected, rel=1e-9)
     assert found.violated == (expected > 1.0)
     assert found.false_alarm == alpha

@@ -185,16 +185,6 @@ def test_with_drift_the_objective_never_exceeds_the_loss(seed, bound, drift_tol)
     assert (run.history.objective <= objective + 15.0 * bound * 2.0**-32).all()
 
 
-def weights_after(transcript, step, radius, size):
-    """Return dense weights after so many steps."""
-    w = np.zeros(size)
-    coordinates, values = weights(
-        Transcript(transcript.vertex[:step], transcript.sign[:step]), radius
-    )
-    w[coordinates] = values
-    return w
-
-
 def from_scratch(X, problem, taken, steps=None):
     """Return the mean loss and the gap in doubles, after some steps, by default before each."""
     bound, radius, loss = problem.design.bound, problem.radius, problem.loss
@@ -202,7 +192,9 @@ def from_scratch(X, problem, taken, steps=None):
     rows = np.column_stack([X, np.full(len(X), bound)]) if problem.design.intercept else X
     rows, found = np.clip(rows, -bound, bound), []
     for step in range(problem.n_steps) if steps is None else steps:
-        w = weights_after(taken, step, radius, rows.shape[1])
+        w, first = np.zeros(rows.shape[1]), Transcript(taken.vertex[:step], taken.sign[:step])
+        coordinates, values = weights(first, radius)
+        w[coordinates] = values
         margins = rows @ w
         losses = [value(loss, *one) for one in zip(margins.tolist(), labels, strict=True)]
         residuals = np.clip(expit(margins) - labels, -loss.residual_bound, loss.residual_bound)

@@ -121,14 +121,6 @@ def model(size, n_outputs=1):
     return np.random.default_rng(8).normal(size=(size, n_outputs))
 
 
-def in_use(X, scaling):
-    """Return the entries of rows in double precision, centred."""
-    X = np.asarray(X, dtype=np.float64)
-    if scaling.centres.size:
-        X = np.clip(X - scaling.centres, -scaling.limits, scaling.limits)
-    return X
-
-
 def said(scaling):
     """Return what the reference is told of a scaling."""
     halvings = scaling.scale_exponents
@@ -162,7 +154,10 @@ class Sum:
 
     def reference(self, X, y, scaling, weights):
         """Return what the reference adds to them for each record."""
-        given = in_use(X, scaling), y, scaling, weights
+        X = np.asarray(X, dtype=np.float64)
+        if scaling.centres.size:
+            X = np.clip(X - scaling.centres, -scaling.limits, scaling.limits)
+        given = X, y, scaling, weights
         return np.hstack([self.expected(size, *given) for size in self.sizes])
 
 

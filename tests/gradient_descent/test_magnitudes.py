@@ -27,18 +27,16 @@ def test_differences_of_huge_numbers_are_finite():
     assert np.isfinite(rows.values).all()
 
 
-def counts_of(columns, deviation, seed=0):
-    """Return noisy counts of columns, each a mapping of k to the number of entries of size 4^k."""
+def clear_of(columns, deviation, seed=0):
+    """Return what is clear of noisy counts of columns, of which each has so many entries of 4^k.
+
+    `columns`: by k.
+    """
     counts = np.random.default_rng(seed).normal(0.0, deviation, (len(columns), N_MAGNITUDES))
     for own, column in zip(counts, columns, strict=True):
         for k, count in column.items():
             own[k + 16] += count
-    return counts
-
-
-def clear_of(columns, deviation, seed=0):
-    """Return what is clear of such counts."""
-    return clear_counts(counts_of(columns, deviation, seed), deviation)
+    return clear_counts(counts, deviation)
 
 
 @pytest.mark.parametrize("deviation", [0.0, 1.0])

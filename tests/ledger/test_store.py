@@ -329,18 +329,14 @@ def test_every_flipped_byte_is_noticed_or_harmless(tmp_path):
     assert refused > 10
 
 
-def test_a_user_without_a_name(path, monkeypatch):
-    import getpass
-
+def test_a_user_whose_name_is_not_text_or_who_has_none(path, monkeypatch):
     def nobody():
         raise KeyError("uid not found")
 
-    monkeypatch.setattr(getpass, "getuser", nobody)
-    reserve(path, None, charge(0.1))
-    assert only(path).entries[0].user.startswith("uid ")
-
-
-def test_a_user_whose_name_is_not_text(path, monkeypatch):
     monkeypatch.setenv("LOGNAME", os.fsdecode(b"Jos\xe9"))
     reserve(path, None, charge(0.1))
-    assert only(path).entries[0].user == "Jos\\xe9"
+    monkeypatch.setattr("getpass.getuser", nobody)
+    reserve(path, None, charge(0.1))
+    one, other = only(path).entries
+    assert one.user == "Jos\\xe9"
+    assert other.user.startswith("uid ")

@@ -94,13 +94,6 @@ def conversions(source):
         yield ast.unparse(what), names
 
 
-def stray(source):
-    """Return the conversions of numbers that are not known to be integers."""
-    return [
-        text for text, names in conversions(source) if not names <= INTEGERS and text not in OTHERS
-    ]
-
-
 def sources():
     root = Path(dplasso.__file__).parent
     rooms = [path for room in ROOMS for path in sorted((root / room).rglob("*.py"))]
@@ -112,7 +105,8 @@ def sources():
 
 @pytest.mark.parametrize("name", sources())
 def test_statistics_are_made_of_shares_alone(name):
-    assert not stray(sources()[name])
+    found = conversions(sources()[name])
+    assert not [text for text, names in found if not names <= INTEGERS and text not in OTHERS]
 
 
 def test_shares_are_narrower_where_there_may_be_more_records():
