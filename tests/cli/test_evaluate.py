@@ -58,6 +58,7 @@ def test_two_models_are_compared_on_the_same_rows(model, held_out, train, tmp_pa
     assert (scores["better"], scores["metric"], scores["private"]) == ("a", "accuracy", True)
     assert scores["low"] < scores["value"] < scores["high"]
     assert scores["ledger"]["epsilon_left"] < 5.0
+    assert scores["not_for_release"] == ["ledger"]
     text = said("evaluate", *given)
     for words in ("how much better MODEL is", "noise included", "epsilon = 2"):
         assert words in text
@@ -79,6 +80,6 @@ def test_a_private_score_tells_nothing_else_and_is_charged(model, held_out, tmp_
     assert report["low"] <= report["value"] <= report["high"]
     told = said(*given, "--ledger", ledger, "--purpose", "a check")
     assert "epsilon = 3" in told
-    assert "of the budget" in told
+    assert "of the budget" in told.partition("Do not release")[2]
     (entry,) = charged_to(ledger)
     assert entry.charge.purpose == "a check"

@@ -240,7 +240,7 @@ def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> 
     left = None
     if scoring.ledger is not None:
         left = left_after(scoring.ledger, scoring.dataset)
-        document["ledger"] = left
+        document |= {"ledger": left, "not_for_release": ["ledger"]}
     return output.Result(document, partial(_print_private, result, left, explain=explain))
 
 
@@ -256,8 +256,6 @@ def _print_private(
         name = f"{result.metric}, how much better MODEL is"
     interval = f"{result.confidence:.0%} interval {result.low:.4f} to {result.high:.4f}"
     facts[name] = f"{result.value:.4f}  ({interval}, noise included)"
-    if left is not None:
-        facts["ledger"] = left_sentence(left)
     output.facts(facts)
     if isinstance(result, PrivateScore) and result.by_class:
         metric = result.metric.partition("_")[0]
@@ -270,3 +268,6 @@ def _print_private(
         output.listing(columns, result.by_class)
     output.text()
     output.promise(result.privacy, explain=explain)
+    if left is not None:
+        output.text(f"\n{output.NOT_FOR_RELEASE}")
+        output.facts({"ledger": left_sentence(left)})
