@@ -60,6 +60,15 @@ def test_columns_of_a_short_list_do_not_repeat_each_other(estimator):
         assert short.coef_.indices.min() < 5
 
 
+def test_a_cut_keeps_columns_in_other_units():
+    rng = np.random.default_rng(0)
+    units = np.where(np.arange(310) < 200, 1.0, 100.0)
+    X = rng.normal(size=(4000, 310))
+    y = X[:, 0] + X[:, 150] + X[:, 300] + rng.logistic(size=4000) > 0.0
+    short = model(epsilon=10.0, max_weights=3, classes=[False, True]).fit(X * units, y)
+    assert short.coef_.indices.tolist() == [0, 150, 300]
+
+
 def test_few_centred_columns_keep_their_lengths():
     rng = np.random.default_rng(3)
     X = 20.0 + rng.normal(size=(4000, 3))

@@ -22,7 +22,7 @@ from dplasso.gradient_descent.energies import (
 from dplasso.gradient_descent.noisy_descent import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.schedule import CONSTANT, Schedule, Stage, further, schedule_for
 from dplasso.matrix.geometry import MOST_DIRECTIONS, Geometry, unmixed
-from dplasso.matrix.scaling import Mix, constant_entry
+from dplasso.matrix.scaling import SCALES, Mix, constant_entry
 from dplasso.phases.course import (
     Course,
     Descent,
@@ -46,6 +46,7 @@ from dplasso.phases.releases import (
     Curvature,
     Descended,
     Kept,
+    Magnitudes,
     Mixed,
     Release,
     RowLength,
@@ -95,11 +96,16 @@ def cut(descent: Descent, stage: int) -> Phase:
             return None
         weights = before.weights
         sizes = np.linalg.norm(weights, axis=1) if weights.shape[1] > 1 else np.abs(weights[:, 0])
-        if descent.geometry is not None and released.mix is not None and not before.columns.size:
+        measured, columns = released.last(Magnitudes), before.columns
+        if measured is not None:
+            # Weights in the units of the columns say nothing of what a column moves.
+            exponents = measured.exponents[columns] if columns.size else measured.exponents
+            sizes = sizes / SCALES[exponents]
+        if descent.geometry is not None and released.mix is not None and not columns.size:
             # By public rows, how far a column moves margins: noise is large in rare columns.
             sizes = sizes * descent.geometry.lengths
         places = _largest(sizes, min(own.n_columns, sizes.size))
-        return Kept(before.columns[places] if before.columns.size else places)
+        return Kept(columns[places] if columns.size else places)
 
     return course_phase(descent, "cut", 0.0, lambda *_: 0.0, make)
 
