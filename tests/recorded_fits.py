@@ -141,8 +141,9 @@ def _fit(kind, n_classes, options, relation, X, y, given):
 @contextmanager
 def short_runs():
     """Give a context in which runs of gradients have few steps."""
-    few = patch.multiple(schedule, FEWEST_STEPS=8, MOST_STEPS=12, RANKING_STEPS=4, REFIT_STEPS=4)
-    with few, patch.object(calibration, "CALIBRATION_STEPS", 6):
+    few = {"FEWEST_STEPS": 8, "MOST_STEPS": 12}
+    few |= dict.fromkeys(("RANKING_STEPS", "SELECTING_STEPS", "REFIT_STEPS"), 4)
+    with patch.multiple(schedule, **few), patch.object(calibration, "CALIBRATION_STEPS", 6):
         yield
 
 

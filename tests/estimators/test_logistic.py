@@ -60,6 +60,27 @@ def test_columns_of_a_short_list_do_not_repeat_each_other(estimator):
         assert short.coef_.indices.min() < 5
 
 
+def test_columns_that_are_nearly_constant_do_not_enter_for_the_intercept():
+    rng = np.random.default_rng(0)
+    often = np.concatenate([[0.5, 0.1, 0.95, 0.9, 0.97], np.full(25, 0.2)])
+    X = (rng.random((20_000, 30)) < often).astype(float)
+    y = 2.0 * X[:, 0] + 2.5 * X[:, 1] - 3.2 + rng.logistic(size=20_000) > 0.0
+    for seed in range(3):
+        short = model(max_weights=2, classes=[False, True], random_state=seed).fit(X, y)
+        assert short.coef_.indices.tolist() == [0, 1]
+
+
+def test_columns_enter_by_what_they_explain():
+    """The other column has the larger gradient, because its entries are larger."""
+    rng = np.random.default_rng(0)
+    group, number, other = rng.random(16_000) < 0.5, *rng.normal(size=(2, 16_000))
+    y = 2.2 * (group - 0.5) + 0.9 * number + rng.logistic(size=16_000) > 0.0
+    X = np.column_stack([group, 20.0 + number, 20.0 + other])
+    for seed in range(3):
+        short = model(max_weights=1, classes=[False, True], random_state=seed).fit(X, y)
+        assert short.coef_.indices.tolist() == [0]
+
+
 def test_a_cut_keeps_columns_in_other_units():
     rng = np.random.default_rng(0)
     units = np.where(np.arange(310) < 200, 1.0, 100.0)

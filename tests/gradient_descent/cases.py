@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from dplasso.gradient_descent.forward_selection import ForwardSelection
 from dplasso.gradient_descent.gradient_rows import build_gradient_rows
 from dplasso.gradient_descent.noisy_descent import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.row_sums import Units
@@ -103,15 +104,21 @@ def solver(
     words=None,
     scale_exponents=NO_SCALE_EXPONENTS,
     threads=ONE_THREAD,
+    most=0,
+    sizes=None,
+    constant_steps=1.0,
     **options,
 ):
-    """Return a solver that has taken all its steps."""
+    """Return a solver that has taken all its steps; `most`, if not 0: how many columns enter."""
     loss = loss or LOGISTIC
     scaling = PLAIN._replace(constant=constant, scale_exponents=scale_exponents)
     unit = gradient_unit(loss.residual_bound, float(schedule.noise_scales.max()))
     rows = laid_out(X, y, loss, threads=threads)
     given = rows.part(scaling, unit), rows.n_columns, loss.n_outputs, unit, schedule
     options |= {"intercept": constant != 0.0, "scale_exponents": scale_exponents}
+    if most:
+        shape, last = (rows.n_columns, loss.n_outputs), schedule.first_averaged - 1
+        options["selection"] = ForwardSelection(shape, most, last, sizes, constant_steps)
     made = NoisyGradientDescent(*given, words or stream(), threads=threads, **options)
     made.advance(1, schedule.n_steps)
     return made

@@ -188,28 +188,40 @@ def noise(stream, size, scales):
     return values
 
 
-def entered(gradients, scales, most, last):
+def entered(gradients, scales, most, last, sizes):
     """Return the columns that have entered by noisy gradients of shape (D, K), in order."""
-    columns, is_fresh, variance = [], False, 0.0
-    sums = np.zeros(np.shape(gradients)[1:])
+    columns, is_fresh, some, estimates, variance = [], False, [], None, 0.0
+    length = max(3, last // most)
     for step, (own, scale) in enumerate(zip(gradients, scales, strict=True), 1):
-        left = 0.8 if is_fresh else 1.0
-        sums = left * sums + own
-        variance = left**2 * variance + scale**2
-        length = max(3, last // most)
-        if len(columns) == most or (step % length and step < last):
+        if len(columns) == most:
+            return columns
+        some.append((own, scale))
+        if step % length and step < last:
             continue
-        rounds = (last - step) // length + 1
-        allowed, is_fresh = math.ceil((most - len(columns)) / rounds), False
-        for _ in range(allowed):
-            sizes = [
-                -1.0 if j in columns else math.sqrt(sum(x * x for x in row))
-                for j, row in enumerate(sums)
-            ]
-            largest = max(sizes)
-            if step >= last or largest > 6.0 * math.sqrt(variance * sums.shape[1]):
-                columns.append(sizes.index(largest))
-                is_fresh = True
+        parts = [(0.8 if is_fresh else 1.0) ** k for k in reversed(range(len(some)))]
+        means = sum(part * own for part, (own, _) in zip(parts, some, strict=True)) / sum(parts)
+        noise = sum((part * scale) ** 2 for part, (_, scale) in zip(parts, some, strict=True))
+        noise /= sum(parts) ** 2
+        if estimates is None:
+            estimates, variance = means, noise
+        else:
+            others = [j for j in range(len(means)) if j not in columns]
+            squares = (means - estimates)[others] ** 2
+            by_noise = (noise + variance) * (1.0 + 2.0 * math.sqrt(2.0 / squares.size))
+            before = variance + max(0.0, squares.mean() - by_noise)
+            part = before / (before + noise) if noise else 1.0
+            estimates, variance = estimates + part * (means - estimates), part * noise
+        rounds, some, is_fresh = (last - step) // length + 1, [], False
+        lengths = [math.sqrt(sum(x * x for x in row)) for row in estimates]
+        clear = 6.0 * math.sqrt(variance * estimates.shape[1])
+        for _ in range(math.ceil((most - len(columns)) / rounds)):
+            others = [j for j in range(len(lengths)) if j not in columns]
+            known = [j for j in others if lengths[j] > clear]
+            if known:
+                columns.append(max(known, key=lambda j: lengths[j] / sizes[j]))
+            elif step >= last:
+                columns.append(max(others, key=lambda j: lengths[j]))
+            is_fresh |= bool(known)
     return columns
 
 
@@ -225,16 +237,20 @@ def descend(
     start=None,
     scale_exponents=None,
     most=0,
+    sizes=None,
+    constant_steps=1.0,
 ):
     """Return all iterates, shape (T, size), and the average that is released.
 
     A halved column's weight moves as much less. `most`: how many columns enter; 0 for all.
+    `constant_steps`: how many times as long the steps of the constant are.
     """
     n_columns = np.shape(dense)[1]
     size = (np.shape(dense)[1] + bool(constant)) * loss.n_outputs
     halves = [1.0] * (size // loss.n_outputs)
     if scale_exponents is not None:
         halves[: scale_exponents.size] = (0.5**scale_exponents).tolist()
+    halves[n_columns:] = [constant_steps] * len(halves[n_columns:])
     weights = [0.0] * size if start is None else list(start)
     velocity, iterates, gradients = [0.0] * size, [], []
     inside, last = [*range(size // loss.n_outputs)], schedule.first_averaged - 1
@@ -242,7 +258,7 @@ def descend(
         weights[: n_columns * loss.n_outputs] = [0.0] * (n_columns * loss.n_outputs)
     for step in range(schedule.n_steps):
         if most:
-            taken = entered(gradients, schedule.noise_scales[:step], most, last)
+            taken = entered(gradients, schedule.noise_scales[:step], most, last, sizes)
             inside = [*taken, *range(n_columns, size // loss.n_outputs)]
         options = {"constant": constant, "scale_exponents": scale_exponents}
         parts = contributions(dense, labels, weights, loss, unit, **options)

@@ -41,7 +41,9 @@ def test_a_run_is_the_reference_s_to_the_bit(values, loss, schedule, constant):
     start = np.random.default_rng(8).normal(size=size)
     options = {"constant": constant, "start": start}
     options |= {"scale_exponents": some_halvings()} if "scaled" in values else {}
-    options |= {"most": 2 if values == "two" else 5} if values in ("two", "scaled five") else {}
+    if values in ("two", "scaled five"):
+        options |= {"most": 2 if values == "two" else 5, "constant_steps": 3.0}
+        options["sizes"] = np.random.default_rng(9).uniform(0.2, 2.0, 12)
     iterates, expected = descend(X, y, schedule, added, loss, unit, **options)
     run = solver(X, y, schedule, loss=loss, **options)
     np.testing.assert_array_equal(run.weights, iterates[-1])

@@ -104,7 +104,8 @@ def scale_of(held):
     """Return what entries of the columns are multiplied by."""
     energies = held.get("scales-energies", NONE)
     if energies.size and "cut-columns" in held:
-        energies = energies[held["cut-columns"]]
+        # Without a prior, columns of a short list are not scaled.
+        energies = energies[held["cut-columns"]] if "start-slope" in held else NONE
     edges = 2.0 ** ((np.arange(1, 41) - 0.5) / 0.35)
     return 0.5 ** (energies[:, None] >= edges.astype(np.float32)).sum(axis=1)
 

@@ -111,6 +111,13 @@ def scale_exponents_of(sizes: NDArray[np.int8]) -> NDArray[np.int8]:
     return np.minimum(exponents, MOST_SCALE_EXPONENT).astype(np.int8)
 
 
+def _is_more_than_ones(clear: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which columns, shape (D,), have other entries than 0 and 1, by their counts."""
+    # Entries of 1 to 4 alone are mostly those of 0/1 columns.
+    others = np.delete(clear, N_MAGNITUDES - 1 - LARGEST_MAGNITUDE, axis=1)
+    return np.asarray(others.any(axis=1), dtype=np.bool_)
+
+
 def bounds_of(
     clear: NDArray[np.float64], deviation: float, n_records: float
 ) -> NDArray[np.float64]:
@@ -119,16 +126,16 @@ def bounds_of(
     # Of records with n entries, a full column has N / sqrt(n), and all together N sqrt(n).
     full = totals > _AS_FULL * totals.max() - _WITHIN * deviation
     full &= totals * totals.sum() > _FULL * n_records**2
-    # Entries of 1 to 4 alone are mostly those of 0/1 columns.
-    full &= np.delete(clear, N_MAGNITUDES - 1 - LARGEST_MAGNITUDE, axis=1).any(axis=1)
+    full &= _is_more_than_ones(clear)
     largest = N_MAGNITUDES - 1 - np.argmax(clear[:, ::-1] > 0.0, axis=1)
     return np.where(full, 4.0 ** (largest + (LARGEST_MAGNITUDE + 2.0 - N_MAGNITUDES)), 0.0)
 
 
 def squares_of(clear: NDArray[np.float64], n_records: float) -> NDArray[np.float64]:
     """Return the mean squared entries of the columns over all records, shape (D,)."""
-    squares: NDArray[np.float64] = clear @ _SQUARES * (clear.sum() / n_records**2)
-    return squares
+    squares = np.where(_is_more_than_ones(clear), clear @ _SQUARES, clear.sum(axis=1))
+    all_squares: NDArray[np.float64] = squares * (clear.sum() / n_records**2)
+    return all_squares
 
 
 def scales_of_sums(

@@ -47,7 +47,7 @@ class NoisyGradientDescent:
 
     `part`: a `GradientPart` or similar, in units of `unit`.
     `scale_exponents`: of each column, as in `UnitRows`; the steps of its weights shrink likewise.
-    `most`: how many columns may have weights; they enter before the iterates are averaged. 0: all.
+    `selection`: of the columns that have weights; without one, all have.
 
     The `state` is a function of noisy gradients, so composition covers it.
     """
@@ -65,7 +65,7 @@ class NoisyGradientDescent:
         start: NDArray[np.float64] | None = None,
         intercept: bool = False,
         scale_exponents: NDArray[np.int8] = NO_SCALE_EXPONENTS,
-        most: int = 0,
+        selection: ForwardSelection | None = None,
     ) -> None:
         n_coordinates = n_columns + intercept
         size = n_coordinates * n_outputs
@@ -82,10 +82,9 @@ class NoisyGradientDescent:
         self._threads = threads if len(self._blocks) > 1 else ONE_THREAD
         self._steps = np.full(n_coordinates, schedule.step_size)
         self._steps[: scale_exponents.size] *= SCALES[scale_exponents]
-        self.selection: ForwardSelection | None = None
-        if most:
-            last = schedule.first_averaged - 1
-            self.selection = ForwardSelection(n_columns, n_outputs, most, last)
+        self.selection = selection
+        if selection is not None:
+            self._steps[n_columns:] *= selection.constant_steps
             self._own_steps = self._steps[:n_columns].copy()
             self.weights[: n_columns * n_outputs] = 0.0
         buffers = word_buffers(stream, len(self._blocks))
@@ -97,7 +96,8 @@ class NoisyGradientDescent:
         state = {"weights": self.weights, "velocity": self.velocity, "averaged": self.averaged}
         if self.selection is not None:
             own = self.selection
-            state |= {"entered": own.entered, "sums": own.sums, "noise": own.noise}
+            state |= {"entered": own.entered, "sums": own.sums}
+            state |= {"estimates": own.estimates, "numbers": own.numbers}
         return state
 
     def advance(self, first: int, last: int) -> None:

@@ -32,8 +32,8 @@ FEWEST_STEPS, MOST_STEPS = 50, 400
 # columns are fitted and stop growing while the noise of all others still grows. Each row is
 # (columns kept over k, share of mu^2, kappa); the last stage keeps all its columns.
 _CUTS = ((30, 0.4, 0.10), (5, 0.2, 0.10), (1, 0.2, 0.15), (0, 0.2, KAPPA))
-# Gradients of a stage that ranks, and of the last one.
-RANKING_STEPS, REFIT_STEPS = 24, 80
+# Gradients of a stage that ranks, of one in which columns enter, and of the last one.
+RANKING_STEPS, SELECTING_STEPS, REFIT_STEPS = 24, 160, 80
 # Columns of a table, at most the first number, have much in common, so forward selection has all of
 # them and half of the budget. Of more columns, it chooses among those of two cuts, and lists of at
 # most the second number: for longer ones, noise costs more than what columns have in common.
@@ -190,8 +190,9 @@ def plan_stages(
     stages = []
     for (kept, share, part), size in zip(cuts, columns, strict=True):
         ranks = kept > 1 or (kept == 1 and not selects)
+        length = SELECTING_STEPS if kept else REFIT_STEPS
         stage = Stage(
-            RANKING_STEPS if ranks else REFIT_STEPS,
+            RANKING_STEPS if ranks else length,
             share / total,
             part * (kappa / KAPPA) if ranks else kappa,
             size,

@@ -19,6 +19,7 @@ from dplasso.gradient_descent.energies import (
     threshold,
     total_energy,
 )
+from dplasso.gradient_descent.forward_selection import CONSTANT_STEPS, ForwardSelection
 from dplasso.gradient_descent.noisy_descent import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.schedule import CONSTANT, Schedule, Stage, further, schedule_for
 from dplasso.matrix.geometry import MOST_DIRECTIONS, Geometry, unmixed
@@ -167,14 +168,21 @@ def schedule_of(
         signal = course.weight * mu * course.loss.residual_bound / moved
         kappa *= further(signal, course.loss.n_outputs * stage.n_columns)
     bounded = released.last(Curvature)
+    eigenvalue = course.weight if bounded is None else bounded.eigenvalue
+    further_steps = constant_steps(course, stage) - 1.0
     return schedule_for(
-        course.weight if bounded is None else bounded.eigenvalue,
+        eigenvalue + further_steps * CONSTANT**2 * course.weight,
         mu,
         moved,
         None if stage.is_adaptive else stage.n_steps,
         kappa,
         course.loss.curvature,
     )
+
+
+def constant_steps(course: Course, stage: Stage) -> float:
+    """Return how many times as long the steps of the constant are in a stage."""
+    return CONSTANT_STEPS if stage.most and course.calibration else 1.0
 
 
 def starting_weights(
@@ -235,10 +243,13 @@ class _Gradients:
         self._columns = scaling.kept if drawn is None else drawn
         n_columns = scaling.kept.size or rows.n_columns
         start, self._started_error = starting_weights(course, released, n_columns)
-        most = 0 if self._mixed else stage.most
-        if most:
+        selection = None
+        if stage.most and self._mixed is None:
             # Columns that have not entered start from 0.
             self._started_error = 0.0
+            shape = n_columns, course.loss.n_outputs
+            end, factor = schedule.first_averaged - 1, constant_steps(course, stage)
+            selection = ForwardSelection(shape, stage.most, end, released.kept_sizes, factor)
         bits = share_bits(course.n_records)
         unit = gradient_unit(course.loss.residual_bound, float(schedule.noise_scales.max()), bits)
         self._run = NoisyGradientDescent(
@@ -252,7 +263,7 @@ class _Gradients:
             start=start,
             intercept=descent.fit_intercept,
             scale_exponents=scaling.scale_exponents,
-            most=most,
+            selection=selection,
         )
         self.advance = self._run.advance
         self.n_steps, self.done = self._run.n_steps, int(snapshot["done"]) if snapshot else 0
@@ -367,7 +378,7 @@ def curvature(descent: Descent, stage: int) -> Phase:
         return budget.share_of_features(CURVATURE_SHARE / len(course.runs))
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
-        loads = loads_of(released.kept(released.energies))
+        loads = loads_of(released.kept_energies)
         totals = _energies(descent, fit, course, released, mu, loads=loads)
         largest = largest_eigenvalue(totals, course.n_records, descent.constant, loads)
         return Curvature(min(course.weight, largest / released.length**2))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dplasso.gradient_descent.energies import scale_exponents_of, shrinking
 from dplasso.gradient_descent.magnitudes import ROW_NORM
+from dplasso.gradient_descent.schedule import TABLE_COLUMNS
 from dplasso.matrix.scaling import (
     MOST_SCALE_EXPONENT,
     NO_CENTRES,
@@ -34,6 +35,7 @@ from dplasso.phases.releases import (
     Release,
     RowLength,
     Scaled,
+    Started,
 )
 
 _NO_ENERGIES = np.zeros(0, dtype=np.float32)
@@ -115,10 +117,31 @@ class Released:
         return _NO_ENERGIES if scaled is None else scaled.energies
 
     @property
+    def kept_energies(self) -> NDArray[np.float32]:
+        """Energies of these columns; none where they are not scaled."""
+        # In a short list, scaled rows would have the directions of their rare entries. With a prior
+        # rows have the length of all columns.
+        is_list = 0 < self.kept_columns.size <= TABLE_COLUMNS and self.last(Started) is None
+        return _NO_ENERGIES if is_list else self.kept(self.energies)
+
+    @property
+    def kept_sizes(self) -> NDArray[np.float64]:
+        """Root mean squares of these columns' scaled entries, up to a factor; none if unknown."""
+        measured, energies = self.last(Magnitudes), self.kept_energies
+        if energies.size:
+            # Noise may hide energies below the threshold.
+            return np.sqrt(np.maximum(energies, 1.0)) * SCALES[scale_exponents_of(energies)]
+        if measured is None or not measured.squares.any():
+            return np.zeros(0)
+        squares = np.maximum(measured.squares, measured.squares[measured.squares > 0.0].min())
+        sizes: NDArray[np.float64] = np.sqrt(self.kept(squares))
+        return sizes * SCALES[self.kept_exponents] if self.kept_exponents.size else sizes
+
+    @property
     def kept_exponents(self) -> NDArray[np.int8]:
         """How often the entries of these columns are halved; none where columns are not scaled."""
         measured = self.last(Magnitudes)
-        own = scale_exponents_of(self.kept(self.energies))
+        own = scale_exponents_of(self.kept_energies)
         if measured is None or not measured.exponents.any():
             return own
         units: NDArray[np.int8] = self.kept(measured.exponents)
@@ -146,7 +169,7 @@ class Released:
             squares = measured.squares * SCALES[measured.exponents] ** 2
             norm_bound = ROW_NORM * math.sqrt(float(self.kept(squares).sum()))
         if norm_bound is not None:
-            norm_bound *= shrinking(self.energies if from_prior else self.kept(self.energies))
+            norm_bound *= shrinking(self.energies if from_prior else self.kept_energies)
         around = scale_exponents_of(self.energies) if from_prior else NO_SCALE_EXPONENTS
         how = self.kept_exponents, around, self.length, centres, limits
         return Scaling(self.kept_columns, constant, norm_bound, *how)
