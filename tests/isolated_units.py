@@ -56,5 +56,5 @@ def drawn_releases(
         sizes_of=lambda clear: drawn("sizes", _SIZES, np.int8, clear),
         bounds_of=lambda clear, *_: drawn("bounds", _BOUNDS, np.float64, clear),
         centres_of=centres_of,
-        squares_of=lambda clear, _: drawn("squares", (0.0, 1.0, 1e-9, 1e9), np.float64, clear),
+        squares_of=lambda clear, *_: drawn("squares", (1e-12, 1.0, 1e9), np.float64, clear),
     )

@@ -150,6 +150,8 @@ def test_mean_squares_are_nearly_those_of_the_entries():
     X[rng.random(X.shape) < 0.3] = 0.0
     laid = laid_out(X, np.zeros(len(X)), LOGISTIC)
     counts = laid.magnitudes(PLAIN, UNIT).reshape(8, -1) / UNIT
-    ratios = squares_of(clear_counts(counts, 0.0), 3_000.0) / (X**2).mean(axis=0)
+    ratios = squares_of(clear_counts(counts, 0.0), np.zeros(8, dtype=np.int8), 0.0, 3_000.0) / (
+        X**2
+    ).mean(axis=0)
     assert ratios.min() > 0.7
     assert ratios.max() < 1.5

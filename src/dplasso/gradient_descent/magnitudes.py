@@ -52,6 +52,8 @@ _RARE = 1e-4
 # Magnitudes whose counts are below this many standard deviations are not those of a column, and
 # centres below it are 0.
 _NOT_NOISE = 2.5
+# Noise may hide so many standard deviations of a column's entries.
+_HIDDEN_ENTRIES = 12.0
 # Noise may move a centre by this part of the size of the column, before sums clip longer rows.
 _MOVED = 0.05
 
@@ -131,11 +133,23 @@ def bounds_of(
     return np.where(full, 4.0 ** (largest + (LARGEST_MAGNITUDE + 2.0 - N_MAGNITUDES)), 0.0)
 
 
-def squares_of(clear: NDArray[np.float64], n_records: float) -> NDArray[np.float64]:
-    """Return the mean squared entries of the columns over all records, shape (D,)."""
-    squares = np.where(_is_more_than_ones(clear), clear @ _SQUARES, clear.sum(axis=1))
-    all_squares: NDArray[np.float64] = squares * (clear.sum() / n_records**2)
-    return all_squares
+def squares_of(
+    clear: NDArray[np.float64], exponents: NDArray[np.int8], deviation: float, n_records: float
+) -> NDArray[np.float64]:
+    """Return the mean squared entries of the columns over all records, shape (D,).
+
+    `exponents`: how often entries are halved. After that, squares are at least those of as many
+    typical entries of all columns as noise may hide.
+    """
+    counts = clear.sum(axis=1)
+    squares = np.where(_is_more_than_ones(clear), clear @ _SQUARES, counts)
+    found = counts > 0.0
+    units = np.exp2(2.0 * exponents)
+    typical = float(np.median(squares[found] / (counts * units)[found]))
+    least = max(1.0, _HIDDEN_ENTRIES * deviation) * typical
+    means: NDArray[np.float64] = np.maximum(squares, least * units)
+    means *= clear.sum() / n_records**2
+    return means
 
 
 def scales_of_sums(

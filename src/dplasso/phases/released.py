@@ -133,8 +133,7 @@ class Released:
             return np.sqrt(np.maximum(energies, 1.0)) * SCALES[scale_exponents_of(energies)]
         if measured is None or not measured.squares.any():
             return np.zeros(0)
-        squares = np.maximum(measured.squares, measured.squares[measured.squares > 0.0].min())
-        sizes: NDArray[np.float64] = np.sqrt(self.kept(squares))
+        sizes: NDArray[np.float64] = np.sqrt(self.kept(measured.squares))
         return sizes * SCALES[self.kept_exponents] if self.kept_exponents.size else sizes
 
     @property
