@@ -48,6 +48,7 @@ def test_what_does_not_go_together_is_refused(tmp_path):
         ((Xs, ys), {"sample_weight": weights[::-1]}, "partition 1 has 57 rows, but 103 weights"),
         ((Xs, ys), {"sample_weight": [weights, weights]}, "one number for each of its rows"),
         ((Xs, ys), {"sample_weight": [[10**400], [1.0]]}, "one number for each of its rows"),
+        ((Xs, ys), {"sample_weight": [np.array(["1"]), [1.0]]}, "one number for each of its rows"),
         ((Xs, ys), {"sample_weight": [-weights[0], weights[1]]}, "negative"),
         ((Xs, ys), {"groups": people[::-1]}, "one entry for each of 57 rows"),
         (

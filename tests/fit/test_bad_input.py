@@ -134,7 +134,9 @@ def test_entries_that_are_no_numbers(kind, epsilon, value):
         (X[None], Y, "dim 3"),
         (X, Y[:-1], "inconsistent numbers of samples"),
         (X, np.zeros((20, 2, 2)), "Found array with dim 3"),
-        (np.full((20, 3), "x"), Y, "not a number in row 0, column 0"),
+        (np.full((20, 3), "x", object), Y, "not a number in row 0, column 0"),
+        # One text among numbers makes texts of all, those of float16 with three digits.
+        (np.array([*X.astype(np.float16)[1:], ["0.5"] * 3]), Y, "X is an array of texts"),
         (X.view(np.matrix), Y, "np.asarray"),
         # One record decides on the unit of all.
         *(

@@ -100,6 +100,8 @@ def test_where_rows_are_replaced_the_weight_of_one_does_not_count(kind):
         ([1.0, -1e-9, 1.0], "holds NaN, infinity or a negative number"),
         ([0.0, 0.0, 0.0], "sample_weight is zero for every row"),
         (["a", "b", "c"], "must hold finite numbers only"),
+        # One text makes texts of all numbers, those of float16 with three digits.
+        (np.array([*np.float16([0.1, 0.2]), "1"]), "must hold finite numbers only"),
         ([1.0, 10**400, 1.0], "must hold finite numbers only"),
     ],
 )

@@ -24,7 +24,7 @@ from dplasso.encoding.origin import (
 )
 from dplasso.errors import DataError, ParameterError
 from dplasso.fit.method import Method
-from dplasso.fit.records import checked_weights, local_records, rows_within_limit
+from dplasso.fit.records import checked_weights, is_text, local_records, rows_within_limit
 from dplasso.fit.task import Labels, Task
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.losses.targets import Targets
@@ -171,6 +171,8 @@ def _each(some: Any, X: Any, n_partitions: int, kind: str) -> list[Any]:
 def _checked(weights_of_each: list[Any], method: Method) -> list[NDArray[np.float64]]:
     """Return the weights of every partition in [0, 1], as `checked_weights` of all of them."""
     try:
+        if any(map(is_text, weights_of_each)):
+            raise TypeError
         each = [np.asarray(some, dtype=np.float64) for some in weights_of_each]
     except (TypeError, ValueError, OverflowError):
         each = []

@@ -203,6 +203,11 @@ def validated(estimator: BaseEstimator, X: Any, *y: Any, reset: bool, **options:
                 "X holds dates or durations, and one record may change the unit of all: encode "
                 "them by a schema (PublicEncoder), or pass numbers"
             )
+        if is_text(X):
+            raise DataError(
+                "X is an array of texts; one text among numbers makes texts of all, and some lose "
+                "digits: pass numbers"
+            )
         return validate_data(
             estimator,
             without_duplicates(X),
@@ -228,12 +233,19 @@ def _holds_times(X: Any) -> bool:
     )
 
 
+def is_text(values: Any) -> bool:
+    """Return whether an array holds texts, of which one may have made texts of all numbers."""
+    return getattr(getattr(values, "dtype", None), "kind", "") in ("U", "S")
+
+
 def checked_weights(sample_weight: ArrayLike, n_rows: int, is_private: bool) -> NDArray[np.float64]:
     """Clip weights to 1 with a warning; without privacy, divide them by the largest.
 
     DataError if there is not one finite weight of at least 0 for each row, or none above 0.
     """
     try:
+        if is_text(sample_weight):
+            raise TypeError
         weights: NDArray[Any] = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise DataError("`sample_weight` must hold finite numbers only") from None
