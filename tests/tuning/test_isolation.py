@@ -35,11 +35,14 @@ from dplasso import (
     DPLassoClassifier,
     DPLinearRegression,
     DPLogisticRegression,
+    PublicEncoder,
     private_score,
 )
+from dplasso.estimators.load import FittedAnew
 from dplasso.tuning import estimates
 from dplasso.tuning.isolation import isolated
 from neighbours import in_parts
+from schemas import Hashed, Schema
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(61, 37)) * (RNG.random((61, 37)) < 0.6)
@@ -250,6 +253,51 @@ def test_a_missing_value_changes_no_other_row(monkeypatch, last):
         )
     )
     np.testing.assert_array_equal(total[0] - own[0], total[1] - own[1])
+
+
+def as_category(values):
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame({"a": pandas.Series(values).astype("category")})
+
+
+def as_arrow(values):
+    return pytest.importorskip("pyarrow").table({"a": values})
+
+
+def in_column(values):
+    return np.array(values)[:, np.newaxis]
+
+
+@pytest.mark.parametrize(
+    ("made", "categories", "others", "own"),
+    [
+        (lambda values: [[value] for value in values], [0.5, 1.5, 3.0], [3, 0, 1], 0.5),
+        (as_category, [0.5, 1.5, 3.0], [3, 0, 1], 0.5),
+        (as_arrow, [0.5, 1.5, 3.0], [3, 0, 1], 0.5),
+        (in_column, ["abc", "q", "xyz"], [b"q", b"ab", b"xy"], b"abc"),
+    ],
+    ids=["lists", "categories", "arrow", "bytes"],
+)
+def test_the_type_of_a_record_changes_no_other_row(monkeypatch, made, categories, others, own):
+    """An encoder converts its categories to the type of a column before it compares them."""
+    encoder = FittedAnew(OneHotEncoder(categories=[categories], handle_unknown="ignore"))
+    model = make_pipeline(encoder, DPLogisticRegression(8.0, classes=(0, 1), random_state=0))
+    fitted(model, np.arange(30) % 2, np.array(categories * 10, object)[:, np.newaxis])
+    # The first eight are transformed again, one by one.
+    values, y = [others[0]] * 8 + others[1:] * 16, np.arange(41) % 2
+    total, more, alone = (
+        statistics(monkeypatch, model, made(some), labels, metric="log_loss")
+        for some, labels in ((values, y[:40]), ([*values, own], y), ([own], y[40:]))
+    )
+    np.testing.assert_array_equal(total + alone, more)
+
+
+def test_an_encoder_reads_whole_numbers_that_are_no_floats():
+    pandas = pytest.importorskip("pandas")
+    ids = pandas.DataFrame({"id": 2**53 + np.arange(40)})
+    encoder = PublicEncoder(Schema((Hashed(("id",), 4),)))
+    model = make_pipeline(encoder, DPLogisticRegression(8.0, classes=(0, 1)))
+    assert private_score(fitted(model, TWO[:40], ids), ids, TWO[:40]).metric == "auc"
 
 
 def test_a_step_that_depends_on_the_type_of_a_column_is_refused():

@@ -69,6 +69,9 @@ class FittedAnew(TransformerMixin, BaseEstimator):
 
 
 def _with_columns(X: Any, inputs: Any) -> Any:
+    if getattr(getattr(X, "dtype", None), "kind", "") == "S":
+        # An encoder would cut its categories to the length of the longest bytes.
+        X = X.astype(str)
     if not isinstance(inputs, int | None) and hasattr(X, "columns"):
         if missing := [name for name in inputs if name not in X.columns]:
             raise DataError(f"the table has no column {missing[0]!r}, which the pipeline needs")

@@ -5,6 +5,7 @@ The guarantee covers only the last step, so every other step must be a known one
 
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -279,7 +280,7 @@ def rows_of(steps: Pipeline, X: Any) -> Any:
             "the rows of a store are encoded already: pass the last step of the pipeline alone"
         )
     made = without_duplicates(X) if len(steps) else checked(X)
-    made, alone = in_double(made) if len(steps) else made, _first(made)
+    made, alone = in_double(made, steps) if len(steps) else made, _first(made)
     for name, step in steps.steps:
         if step is None or isinstance(step, str):
             continue
@@ -294,13 +295,20 @@ def rows_of(steps: Pipeline, X: Any) -> Any:
     return made
 
 
-def in_double(X: Any) -> Any:
-    """Return a matrix or frame with all numbers in double precision.
+def in_double(X: Any, steps: Pipeline) -> Any:
+    """Return the records of a pipeline with all numbers in double precision.
 
     One record's fraction or missing value changes the type of a column, and steps compute in it.
     """
+    if isinstance(steps.steps[0][1], PublicEncoder):
+        # It reads each value alone, and whole numbers from 2^53 on exactly.
+        return X
     # scipy adds up duplicates when it converts a matrix, in an order that other records may change.
     X = without_duplicates(X)
+    if type(X).__module__.startswith("pyarrow"):
+        X = X.to_pandas()
+    if isinstance(X, list | tuple):
+        return _doubles(X)
     if _kind(X) in "biuf":
         return X.astype(np.float64)
     if hasattr(X, "with_columns"):
@@ -310,8 +318,18 @@ def in_double(X: Any) -> Any:
     return X
 
 
+def _doubles(values: Any) -> Any:
+    """Return numbers, also those in nested lists, as floats; others unchanged."""
+    if isinstance(values, list | tuple | np.ndarray):
+        return [_doubles(value) for value in values]
+    return float(values) if isinstance(values, Real | np.bool_) else values
+
+
 def _kind(values: Any) -> str:
-    return str(getattr(getattr(values, "dtype", None), "kind", "O"))
+    dtype = getattr(values, "dtype", None)
+    # A categorical column has the type of its categories.
+    dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
+    return str(getattr(dtype, "kind", "O"))
 
 
 def last_step(model: Any, X: Any) -> tuple[Any, Any]:

@@ -62,7 +62,7 @@ def isolate(model: Any, X: Any, rows: LocalRecords) -> tuple[Any, LocalRecords]:
     last, at_once = chosen(last), all(_by_entry(step) for _, step in every_step(steps))
     if is_ours(last) or (_compares(last) and at_once):
         return last, rows
-    return _OneByOne(model, in_double(X)), replace(
+    return _OneByOne(model, in_double(X, model)), replace(
         rows, X=np.arange(len(rows.y), dtype=np.float64)[:, None]
     )
 
