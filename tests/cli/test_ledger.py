@@ -47,13 +47,19 @@ def test_a_planned_fit_has_no_larger_delta_than_the_budget(tmp_path):
     assert entry["delta"] == 1e-6
 
 
-@pytest.mark.parametrize("n_iter", [1, 2, 300])
-@pytest.mark.parametrize("counts", [{}, {"fit_intercept": False, "n_records": 100}])
-def test_a_fit_made_elsewhere_is_charged_what_it_may_have_cost(tmp_path, n_iter, counts):
+@pytest.mark.parametrize(
+    ("method", "steps", "more"),
+    [
+        *(("frank-wolfe", {"n_iter": n}, {}) for n in (1, 2, 300)),
+        *(("frank-wolfe", {"n_iter": n}, {"fit_intercept": False, "n_records": 9}) for n in (1, 2)),
+        *(("lasso", {}, {"n_features": n}) for n in (10, 250, 5_000, None)),
+    ],
+)
+def test_a_fit_made_elsewhere_is_charged_what_it_may_have_cost(tmp_path, method, steps, more):
     path = new_ledger(tmp_path / "l", 50, 1e-5)
-    method = "frank-wolfe"
-    done("ledger", "spend", path, "--epsilon", 3, "--method", method, "--n-iter", n_iter)
-    cost = privacy_cost(3.0, method=method, n_iter=n_iter, **counts)
+    options = [f"--n-iter={n}" for n in steps.values()]
+    done("ledger", "spend", path, "--epsilon", 3, "--method", method, *options)
+    cost = privacy_cost(3.0, method=method, **steps, **more)
     report = shown(path)
     assert report["rho_spent"] >= cost.mu**2 / 2.0
     assert report["draw_delta_spent"] >= cost.sampling_delta
