@@ -23,7 +23,7 @@ from dplasso.privacy.wording import rounded_down as down
 DELTA = 1e-6
 # Parameters with which a fit may cost a ledger more, by method: without a ledger and counts, the
 # eps0 of few steps may be epsilon over their number, and a list of all columns draws none.
-_DEAREST = {
+_DEAREST: dict[str, dict[str, Any]] = {
     "frank-wolfe": {"fit_intercept": False, "n_records": 1},
     "lasso": {"max_weights": 2**62},
 }
