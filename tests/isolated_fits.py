@@ -4,38 +4,21 @@ A trial has two data sets, without the record and with it, and what is run on bo
 """
 
 import json
-import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
-from evidence.assurance.hostile import FLOATS
 from numpy.typing import NDArray
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier
-from sklearn.multiclass import OneVsRestClassifier
-from sklearn.svm import LinearSVC
 
-from dplasso import (
-    DPFrankWolfeClassifier,
-    DPLasso,
-    DPLassoClassifier,
-    DPLinearRegression,
-    DPLogisticRegression,
-    Geometry,
-    private_quantiles,
-    private_score,
-)
+from dplasso import private_quantiles, private_score
 from dplasso.checkpoint import fit_with_checkpoints
 from dplasso.cluster import InProcessEngine, ThreadEngine
-from dplasso.fit import lasso
-from dplasso.model.linear import MatchedPrior
 from dplasso.phases.intervals import MOST_COLUMNS
-from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_CLASSES
+from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, TWO_CLASSES
 from dplasso.tuning.metrics import METRICS
 from isolated_records import (
     FORMS,
@@ -48,13 +31,26 @@ from isolated_records import (
     encoded,
     in_memory,
     matrix,
-    parts_of,
-    store,
 )
 from isolated_units import drawn_releases
-from recorded_fits import short_runs
+from small_fits import (
+    BOUNDS,
+    FAMILIES,
+    GRADIENTS,
+    LASSOS,
+    LOOPS,
+    N_CLASSES,
+    PLANS,
+    STRANGERS,
+    directions,
+    given_to_fit,
+    planned,
+    prior_of,
+    scored_model,
+    short_runs,
+    targets_of,
+)
 
-BOUNDS = (-1.0, 3.0)
 THREADS = (1, 2, 3)
 # Of all trials, more are of what has more ways to go wrong.
 KINDS = ("gradients", "draws", "scores", "edges")
@@ -73,84 +69,45 @@ class Trial:
 
 # --- Fits ----------------------------------------------------------------------------------------
 
-ESTIMATORS: dict[str, tuple[Any, int]] = {
-    "two classes": (DPLogisticRegression, 2),
-    "three classes": (DPLogisticRegression, 3),
-    "labels": (DPLogisticRegression, 4),
-    "numbers": (DPLinearRegression, 0),
-}
-LASSOS: dict[str, tuple[Any, int]] = {
-    "two classes": (DPLassoClassifier, 2),
-    "three classes": (DPLassoClassifier, 3),
-    "numbers": (DPLasso, 0),
-}
-# Columns that LASSOs take, draw or keep, with the plan's sizes that this needs of so few columns.
-COLUMNS: dict[str, dict[str, Any]] = {
-    "all": {},
-    "drawn": {"max_weights": 5},
-    "kept": {},
-}
-# Of the paper's algorithms.
-LOOPS: dict[str, tuple[Any, int]] = {
-    "two classes": (DPFrankWolfeClassifier, 2),
-    "three classes": (DPFrankWolfeClassifier, 3),
-}
+# Options of the paper's algorithms.
 RADII: dict[str, dict[str, Any]] = {
     "of a radius": {"n_iter": 6, "l1_radius": 20.0},
     "by Algorithm 1": {"n_iter": 6, "l1_radius": 9.0, "solver": "standard"},
 }
-_SIZES = {
-    "kept": {"MOST_COLUMNS": 2, "_STRENGTH": 2.0},
-    "drawn": {"_LONGER_ROWS": 1e-3, "TABLE_COLUMNS": 0},
-}
 
 
-def _targets(name: str, n_classes: int, rng: np.random.Generator, size: int) -> NDArray[Any]:
-    if name == "labels":
-        return rng.integers(0, 2, (size, n_classes))
-    if n_classes:
-        return rng.integers(0, n_classes, size)
-    return np.where(rng.random(size) < 0.7, rng.uniform(-2.0, 4.0, size), rng.choice(FLOATS, size))
-
-
-def _start(choices: Choices, name: str, n_classes: int, n_columns: int) -> dict[str, Any]:
+def _start(choices: Choices, family: str, n_classes: int, n_columns: int) -> dict[str, Any]:
     # Cross-validation on public rows takes a thousand times as long as the fit.
-    start = choices.pick("start", (*["nothing"] * 8, *["prior"] * 4, *["huge"] * 3, "public"))
+    start = choices.pick("start", (*["nothing"] * 8, *["plain"] * 4, *["huge"] * 3, "public"))
     if start == "nothing":
         return {}
-    rng, shape = choices.rng("start"), (n_classes if n_classes > 2 else 1, n_columns)
-    if start == "public":
-        X, y = rng.normal(0.0, 1.0, (10, n_columns)), _targets(name, n_classes, rng, 10)
-        if n_classes and name != "labels":
-            y = np.arange(10) % n_classes
-        return {"public_data": (X, y)}
-    sizes = (1e300, -1e308, 5e-324, 0.0, -3.0) if start == "huge" else (0.5, -1.0, 2.0, 0.3, 0.0)
-    return {"prior": MatchedPrior(rng.choice(sizes, shape), rng.normal(size=shape[0]), "a prior")}
-
-
-@cache
-def _directions(n_columns: int) -> Geometry:
-    rng = np.random.default_rng(5)
-    return Geometry.learn(rng.normal(size=(60, 3)) @ rng.normal(size=(3, n_columns)))
+    rng = choices.rng("start")
+    if start != "public":
+        return {"prior": prior_of(start, n_classes, n_columns, rng)}
+    X = rng.normal(0.0, 1.0, (10, n_columns))
+    y = targets_of(n_classes, rng, 10, many_labels=family == "labels")
+    if n_classes and family != "labels":
+        y = np.arange(10) % n_classes
+    return {"public_data": (X, y)}
 
 
 def _descent(
-    choices: Choices, name: str, way: str, n_columns: int, options: dict[str, Any]
+    choices: Choices, family: str, way: str, n_columns: int, options: dict[str, Any]
 ) -> None:
     options["max_weights"] = choices.pick("most-weights", (None, None, 3))
     options["row_norm"] = choices.pick("row-norm", ("unit", "unit", 2.0))
     from_prior = {"prior", "public_data"} & set(options)
     weighs = choices.pick("class-weights", (None, None, "given", "balanced"))
-    if name in ("two classes", "three classes") and weighs is not None:
-        options["class_weight"] = [0.3, 7.0, 1.0][: 2 + (name == "three classes")]
+    if family in ("logistic", "three classes") and weighs is not None:
+        options["class_weight"] = [0.3, 7.0, 1.0][: FAMILIES[family][1]]
         if weighs == "balanced" and not from_prior:
             options["class_weight"] = "balanced"
     plain = options["max_weights"] is None and "class_weight" not in options and not from_prior
     plain &= n_columns <= MOST_COLUMNS
-    if plain and name in ("two classes", "numbers"):
+    if plain and family in ("logistic", "linear"):
         options |= choices.pick("intervals", ({}, {"infer": "all", "row_norm": 2.0}))
     by_class = options.get("class_weight") == "balanced"
-    by_class |= options["fit_intercept"] and not from_prior and name != "labels"
+    by_class |= options["fit_intercept"] and not from_prior and family != "labels"
     # Where rows are replaced, what is counted is rows of whatever weight (docs/logistic.md).
     if way == "weight" and not by_class:
         options["neighbors"] = "add-remove"
@@ -159,24 +116,25 @@ def _descent(
 def _fit_trial(kind: str, choices: Choices) -> "Trial":
     way = choices.pick("why", ("weight", "person"))
     limit = choices.pick("limit", (1, 2, 3)) if way == "person" else 1
-    table_of = ESTIMATORS if kind == "gradients" else LASSOS
+    families = GRADIENTS if kind == "gradients" else LASSOS
     columns = "all"
     if kind == "gradients" and choices.pick("family", ("descent", "descent", "lasso")) == "lasso":
-        table_of = LASSOS
+        families = LASSOS
         columns = choices.pick("columns", ("all", "all", "kept"))
     elif kind == "draws":
         columns = choices.pick("columns", ("drawn", *RADII))
-        table_of = LOOPS if columns in RADII else LASSOS
-    name = choices.pick("target", tuple(table_of))
-    maker, n_classes = table_of[name]
+        families = LOOPS if columns in RADII else LASSOS
+    family = choices.pick("target", families)
+    maker, n_classes = FAMILIES[family]
     forms: tuple[str, ...] = ("csr", "csr", "csc", "csc, row last", "coo", "dense")
     forms += ("dense by columns", "store")
-    own_people = way == "person" and name != "labels"
+    own_people = way == "person" and family != "labels"
     forms += ("table",) + ("store of people",) * own_people
-    if table_of is not LOOPS:
+    if families is not LOOPS:
         forms += ("partitions", "partitions")
-        forms += ("stores",) * (own_people or (way == "weight" and name != "labels"))
-    one, other, form = draw(choices, partial(_targets, name, n_classes), way, limit, forms)
+        forms += ("stores",) * (own_people or (way == "weight" and family != "labels"))
+    targets = partial(targets_of, n_classes, many_labels=family == "labels")
+    one, other, form = draw(choices, targets, way, limit, forms)
     n_rows = len(one.rows)
     options: dict[str, Any] = {
         "epsilon": choices.pick("epsilon", (5.0, 1.0, 60.0) if n_rows < 2800 else (100.0, 5.0)),
@@ -189,19 +147,19 @@ def _fit_trial(kind: str, choices: Choices) -> "Trial":
         options["rows_per_person"] = limit
     options |= {"classes": list(range(n_classes))} if n_classes else {"target_bounds": BOUNDS}
     n_columns = SCHEMA.n_features if form == "table" else N_COLUMNS
-    if table_of is not LOOPS:
-        options |= _start(choices, name, n_classes, n_columns)
-    if table_of is ESTIMATORS:
-        _descent(choices, name, way, n_columns, options)
+    if families is not LOOPS:
+        options |= _start(choices, family, n_classes, n_columns)
+    if families is GRADIENTS:
+        _descent(choices, family, way, n_columns, options)
         may = options["row_norm"] == "unit" and form not in IN_PARTS
         if may and choices.pick("public-rows", (False, False, True)):
-            options["public_rows"] = _directions(n_columns)
+            options["public_rows"] = directions(n_columns)
     else:
         options["feature_bound"] = choices.pick("feature-bound", (1.0, 0.1, 1.5))
-        options |= COLUMNS.get(columns) or RADII.get(columns) or {}
+        options |= {"max_weights": 5} if columns == "drawn" else RADII.get(columns, {})
         may = kind == "gradients" and form not in IN_PARTS
         if may and choices.pick("public-rows", (False, False, True)):
-            options["public_rows"] = _directions(n_columns)
+            options["public_rows"] = directions(n_columns)
             # As in `_descent`: it counts rows of whatever weight where it does not count classes.
             if way == "weight" and (
                 {"prior", "public_data"} & set(options) or not options["fit_intercept"]
@@ -213,7 +171,7 @@ def _fit_trial(kind: str, choices: Choices) -> "Trial":
             options["n_records"] = n_rows
     # With few steps, but where they are as many as pay.
     patched = [short_runs] if choices.pick("steps", ("few", "few", "auto")) == "few" else []
-    patched += [partial(patch.multiple, lasso, **_SIZES[columns])] if columns in _SIZES else []
+    patched += [partial(planned, columns)] if columns in PLANS else []
     if choices.pick("units-released", ("found", "drawn", "drawn")) == "drawn":
         patched.append(drawn_releases(choices.rng))
     return Trial(one, other, partial(_within, patched, maker(**options), choices, form))
@@ -230,30 +188,13 @@ def _within(
 
 def _given(choices: Choices, form: str, records: Records, folder: Path) -> tuple[Any, Any, Any]:
     """Return X, y and what else a fit is given."""
-    given: dict[str, Any] = {}
-    if form in IN_PARTS:
-        parts = parts_of(records)
-        named = records.people is not None
-        X = [matrix(part) for part in parts]
-        y: Any = [part.y for part in parts]
-        if form == "stores":
-            made = (store(part, folder, f"{k}", people=named) for k, part in enumerate(parts))
-            X, y = [str(one.path) for one in made], None
-        elif named:
-            given["groups"] = [list(part.people or ()) for part in parts]
-        if records.weights is not None:
-            given["sample_weight"] = [part.weights for part in parts]
-        engine = choices.pick("engine", (InProcessEngine, ThreadEngine))
-        return X, y, given | {"engine": engine(choices.pick("threads", THREADS))}
     if form == "table":
-        X, y = encoded(records, folder, choices), records.y
-    else:
-        X, y = FORMS[form](records, folder), records.y
-    if records.weights is not None:
-        given["sample_weight"] = records.weights
-    if records.people is not None and form != "store of people":
-        given["groups"] = list(records.people)
-    return X, y, given
+        _, y, given = given_to_fit("csr", records, folder)
+        return encoded(records, folder, choices), y, given
+    if form not in IN_PARTS:
+        return given_to_fit(form, records, folder)
+    engine = choices.pick("engine", (InProcessEngine, ThreadEngine))
+    return given_to_fit(form, records, folder, engine(choices.pick("threads", THREADS)))
 
 
 def _fit(estimator: Any, choices: Choices, form: str, records: Records, folder: Path) -> Any:
@@ -277,34 +218,7 @@ def _fit(estimator: Any, choices: Choices, form: str, records: Records, folder: 
 
 # --- Scores and edges: what a record adds is what it is by itself --------------------------------
 
-STRANGERS: dict[str, tuple[Any, ...]] = {
-    NUMBERS: (Ridge, LinearRegression),
-    TWO_CLASSES: (LogisticRegression, LinearSVC, SGDClassifier),
-    SEVERAL_CLASSES: (LogisticRegression, LinearSVC),
-    MANY_LABELS: (lambda: OneVsRestClassifier(LogisticRegression()),),
-}
-OURS = {NUMBERS: DPLinearRegression, MANY_LABELS: DPLogisticRegression}
-N_CLASSES = {NUMBERS: 0, TWO_CLASSES: 2, SEVERAL_CLASSES: 3, MANY_LABELS: 4}
 _OF_CLASSES = ("accuracy", "f1", "f1_weighted")
-
-
-@cache
-def _model(kind: str, number: int) -> Any:
-    """Return a public model: ours first, then others'."""
-    rng, n_classes = np.random.default_rng(9), N_CLASSES[kind]
-    X = rng.normal(size=(60, N_COLUMNS))
-    y: Any = np.arange(60) % n_classes if n_classes else rng.uniform(-1.0, 3.0, 60)
-    if kind == MANY_LABELS:
-        y = rng.integers(0, 2, (60, n_classes))
-    own = {} if n_classes else {"target_bounds": BOUNDS}
-    ours = OURS.get(kind, DPLogisticRegression)(epsilon=50.0, random_state=1, **own)
-    lasso = DPLassoClassifier if n_classes else DPLasso
-    models = [ours, *(maker() for maker in STRANGERS[kind])]
-    if kind != MANY_LABELS:
-        models.append(lasso(epsilon=50.0, random_state=1, feature_bound=0.7, **own))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return models[number].fit(X, y)
 
 
 def _between_classes(model: Any, X: NDArray[Any]) -> NDArray[Any]:
@@ -325,17 +239,16 @@ def _score_trial(choices: Choices) -> Trial:
     strangers = range(1, 1 + len(STRANGERS[kind]))
     ours = (0, 0) if kind == MANY_LABELS else (0, 1 + len(strangers))
     number = choices.pick("model", (*strangers, *strangers, *ours))
-    model = _model(kind, number)
+    model = scored_model(kind, number)
     fitting = [name for name, one in METRICS.items() if kind in one.kinds]
     if not hasattr(model, "predict_proba") and kind != NUMBERS:
         fitting = [name for name in fitting if name in _OF_CLASSES]
     metric = choices.pick("metric", fitting)
-    name = "labels" if kind == MANY_LABELS else kind
     forms: tuple[str, ...] = ("dense", "dense by columns", "csr", "csc", "csc, row last", "coo")
     # Others' models multiply matrices by BLAS; stores are for models of ours.
     forms = (*["dense"] * 5, *forms) if number in strangers else (*forms, "store")
     way = choices.pick("people", ("", "", "person"))
-    targets = partial(_targets, name, N_CLASSES[kind])
+    targets = partial(targets_of, N_CLASSES[kind], many_labels=kind == MANY_LABELS)
     one, other, form = draw(choices, targets, way, 1, forms)
     if choices.pick("at-the-margin", (False, True, True, True)):
         one, other = _at_the_margin(choices, model, one, other)
@@ -365,7 +278,7 @@ def _at_the_margin(choices: Choices, model: Any, one: Records, other: Records) -
 def _edges_trial(choices: Choices) -> "Trial":
     way = choices.pick("people", ("", "person"))
     limit = choices.pick("limit", (1, 2)) if way else 1
-    targets = partial(_targets, "numbers", 2)
+    targets = partial(targets_of, 2)
     one, other, _ = draw(choices, targets, way, limit, ("table",))
     seen = {"real0": (-2.0, 5.0)}
     reader = choices.pick("reader", ("arrow", "pandas"))

@@ -10,27 +10,20 @@ import json
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import scipy.sparse as sp
-from evidence.assurance.hostile import FLOATS, PEOPLE, SINGLES
-from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.multiclass import OneVsRestClassifier
+from evidence.assurance.hostile import PEOPLE
 
 from dplasso import (
     DPFrankWolfeClassifier,
-    DPLasso,
     DPLassoClassifier,
-    DPLinearRegression,
     DPLogisticRegression,
     NoiseWarning,
     PrivateComparison,
@@ -39,50 +32,36 @@ from dplasso import (
     WeakPrivacyWarning,
     private_comparison,
     private_score,
-    write_store,
 )
 from dplasso.cluster import InProcessEngine
-from dplasso.fit import lasso
-from dplasso.gradient_descent import calibration, schedule
 from dplasso.gradient_descent.energies import scale_exponents_of
-from dplasso.matrix.compressed import canonical
-from dplasso.model.linear import MatchedPrior
 from dplasso.phases import pairs
-from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_CLASSES
+from dplasso.tuning.estimates import MANY_LABELS, NUMBERS
 from dplasso.tuning.metrics import COMPARING, METRICS
-from isolated_records import Records, matrix
-from neighbours import N_COLUMNS, N_ROWS, common_records, hostile_records, in_parts
+from isolated_records import OWN_NUMBERS, STORAGE, Records, row
+from neighbours import N_COLUMNS, N_ROWS, common_records, in_parts
 from recorder import Comparison, compare
 from schemas import Categories, Levels, Number, Origin, Pairs, Schema, with_origin
+from small_fits import (
+    BOUNDS,
+    FAMILIES,
+    GRADIENTS,
+    LASSOS,
+    LOOPS,
+    N_CLASSES,
+    given_to_fit,
+    planned,
+    prior_of,
+    public_rows,
+    scored_model,
+    short_runs,
+    targets_of,
+)
 
 RELATIONS = ("add-remove", "replace-one", "label")
-BOUNDS = (-1.0, 3.0)
-
-
-def _in_store(X: sp.csr_array, y: NDArray[Any]) -> Any:
-    with tempfile.TemporaryDirectory() as folder:
-        # A store has one label for each row; a matrix of them is given besides.
-        store = write_store(Path(folder) / "records", X, y.reshape(len(y), -1)[:, 0])
-    # What is mapped stays readable.
-    return store.X
-
-
-def _dense(X: sp.csr_array) -> NDArray[Any]:
-    return canonical(X).toarray()
-
-
-def _halves(X: Any) -> list[Any]:
-    return [X[: N_ROWS // 2], X[N_ROWS // 2 :]]
-
-
-# What a fit is given, from a matrix and labels: X, y, and whether other arguments come in halves.
-FORMS: dict[str, Callable[[sp.csr_array, NDArray[Any]], tuple[Any, Any]]] = {
-    "csr": lambda X, y: (X, y),
-    "csc": lambda X, y: (X.tocsc(), y),
-    "dense": lambda X, y: (_dense(X), y),
-    "store": lambda X, y: (_in_store(X, y), y),
-    "partitions": lambda X, y: (_halves(X), _halves(y)),
-}
+IN_MEMORY = "csr", "csc", "dense"
+IN_ONE_PROCESS = *IN_MEMORY, "store"
+FORMS = *IN_ONE_PROCESS, "partitions"
 
 
 @dataclass(frozen=True)
@@ -102,75 +81,38 @@ class Case:
     n_classes: int = 2
     uses: tuple[str, ...] = ()
     draws: bool = False
-    forms: tuple[str, ...] = tuple(FORMS)
+    forms: tuple[str, ...] = FORMS
     n_rows: int = N_ROWS
     many_labels: bool = False
     far: bool = False
 
 
-def _public(sizes: str, n_classes: int) -> Any:
-    """Return a public model to start from, its weights of any size or of a common one."""
-    rng, shape = np.random.default_rng(7), (n_classes if n_classes > 2 else 1, N_COLUMNS)
-    weights = rng.normal(0.0, 2.0, shape)
-    if sizes == "hostile":
-        weights = rng.choice([1e300, -1e308, 5e-324, 0.0, -3.0, 1e9], shape)
-    return MatchedPrior(weights, rng.normal(size=shape[0]), sizes)
-
-
-def _public_rows() -> NDArray[Any]:
-    """Return rows that nobody protects, some of them longer than all others."""
-    rng = np.random.default_rng(8)
-    rows = rng.normal(size=(60, 3)) @ rng.normal(size=(3, N_COLUMNS))
-    rows[rng.random(rows.shape) < 0.5] = 0.0
-    return rows * 10.0 ** rng.integers(-3, 4, (60, 1))
-
-
-def _fit(kind, n_classes, options, relation, X, y, given):
+def _fit(family, plan, schema, options, relation, X, y, given):
+    """Fit; `plan`: that of a LASSO. `schema`: what made the columns, if anything did."""
+    kind, n_classes = FAMILIES[family]
+    if schema is not None:
+        made = partial(with_origin, origin=Origin(schema))
+        X = list(map(made, X)) if isinstance(X, list) else made(X)
     if "public_rows" in options:
-        options = options | {"public_rows": _public_rows()}
+        options = options | {"public_rows": public_rows(N_COLUMNS)}
     if "prior" in options:
-        options = options | {"prior": _public(options["prior"], n_classes)}
+        options = options | {"prior": prior_of(options["prior"], n_classes, N_COLUMNS, 7)}
     options = {name: value for name, value in options.items() if name != "sample_weight"}
     target = {"classes": list(range(n_classes))} if n_classes else {"target_bounds": BOUNDS}
-    # A LASSO takes rows for long, so that it draws; `_kept` has other sizes.
-    longer = 1e-3 if lasso.MOST_COLUMNS > N_COLUMNS else lasso._LONGER_ROWS
-    with short_runs(), patch.multiple(lasso, _LONGER_ROWS=longer, TABLE_COLUMNS=0):
+    # Pairs are looked at with as few records as here.
+    with short_runs(), planned(plan), patch.object(pairs, "_SIGNAL", 1e-3):
         return kind(neighbors=relation, **(target | options)).fit(X, y, **given)
 
 
-@contextmanager
-def short_runs():
-    """Give a context in which runs of gradients have few steps."""
-    few = {"FEWEST_STEPS": 8, "MOST_STEPS": 12}
-    few |= dict.fromkeys(("RANKING_STEPS", "SELECTING_STEPS", "REFIT_STEPS"), 4)
-    with patch.multiple(schedule, **few), patch.object(calibration, "CALIBRATION_STEPS", 6):
-        yield
-
-
-def _score(metric, kind, sizes, relation, X, y, _):
-    """Score a model, or compare two."""
+def _score(metric, kind, numbers, relation, X, y, _):
+    """Score one of the models, or compare two."""
     options = {"target_bounds": BOUNDS} if kind == NUMBERS else {}
     options |= {"metric": metric, "neighbors": relation}
-    scored = private_score if len(sizes) == 1 else private_comparison
+    scored = private_score if len(numbers) == 1 else private_comparison
     # scikit-learn's softmax of huge margins is none, and says so.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        return scored(*(_public_model(kind, size) for size in sizes), X, y, 1.0, **options)
-
-
-# Classes or labels of every kind of target that there are scores of.
-SCORED = {NUMBERS: 0, TWO_CLASSES: 2, SEVERAL_CLASSES: 3, MANY_LABELS: 4}
-
-
-@cache
-def _public_model(kind, size):
-    X, y = common_records(seed=9)
-    if kind == MANY_LABELS:
-        y = np.random.default_rng(3).integers(0, 2, (len(X), 4))
-        return OneVsRestClassifier(LogisticRegression(C=size)).fit(X, y)
-    if kind == SEVERAL_CLASSES:
-        y = np.arange(len(X)) % 3
-    return (Ridge(1.0 / size) if kind == NUMBERS else LogisticRegression(C=size)).fit(X, y)
+        return scored(*(scored_model(kind, number) for number in numbers), X, y, 1.0, **options)
 
 
 def _search(kind, grid, classes, relation, X, y, _):
@@ -179,13 +121,6 @@ def _search(kind, grid, classes, relation, X, y, _):
     with warnings.catch_warnings(), short_runs():
         warnings.simplefilter("ignore")
         return search.fit(X, y)
-
-
-def _kept(kind, n_classes, options, *given):
-    """Fit where gradients keep columns: by as few columns as here."""
-    small = {"MOST_COLUMNS": 2, "_STRENGTH": 2.0}
-    with patch.multiple(lasso, **small):
-        return _fit(kind, n_classes, {"epsilon": 5.0} | options, *given)
 
 
 # Of a number 2 and 4 bins on two levels, and 5 words; two variables of 6 words.
@@ -201,266 +136,222 @@ PAIRS = Schema(
 )
 
 
-def _of_pairs(*given):
-    """Fit where pairs are looked at with as few records as here."""
-    with patch.object(pairs, "_SIGNAL", 1e-3):
-        return _of_schema(PAIRS, *given)
-
-
-def _of_schema(schema, kind, n_classes, options, relation, X, y, given):
-    """Fit columns that a schema made."""
-    origin = Origin(schema)
-    given_so = (
-        [with_origin(part, origin) for part in X] if isinstance(X, list) else with_origin(X, origin)
-    )
-    return _fit(kind, n_classes, options, relation, given_so, y, given)
-
-
 WEIGHTED, GROUPED = {"sample_weight": True}, {"rows_per_person": 2}
 DRAWN = {"max_weights": 5, "feature_bound": 1.5, "epsilon": 5.0}
+PRIOR = {"prior": "plain"}
 RADIUS = {"feature_bound": 1.5, "epsilon": 5.0, "n_iter": 8, "l1_radius": 20.0}
-# What the cases of a family are called, and their options.
-GRADIENTS = {
-    "": {},
-    ", short list": {"max_weights": 3},
-    ", rows as they are": {"row_norm": 2.0},
-    ", no intercept": {"fit_intercept": False},
-    ", weights": WEIGHTED,
-    ", people": GROUPED,
-    ", prior": {"prior": "hostile"},
-    ", prior of a short list": {"prior": "plain", "max_weights": 3} | WEIGHTED,
-}
-# Of two classes, and of numbers.
-INTERVALS = {"row_norm": 2.0, "infer": "all"}
-WITH_INTERVALS = {
-    "": {},
-    ", no intercept": {"fit_intercept": False},
-    ", weights": WEIGHTED,
-    ", people": GROUPED,
-}
-DIRECTIONS = {"public_rows": True}
-# Of numbers, of rows in one process.
-NAMED = DIRECTIONS | INTERVALS | {"infer": [0, 3]}
-# Of rows in one process.
-WITH_DIRECTIONS = {
-    "": DIRECTIONS,
-    " and a short list": DIRECTIONS | {"max_weights": 3},
-    " and a prior": DIRECTIONS | {"prior": "hostile"},
-    " and weights": DIRECTIONS | WEIGHTED,
-    " and people": DIRECTIONS | GROUPED,
-}
-# Fits of so many records and so much budget that energies of the columns pay, and scale them.
-SCALED_ROWS, SCALED = 2800, {"epsilon": 100.0}
-SCALED_GRADIENTS = {
-    ", scaled": SCALED,
-    ", scaled short list": {"max_weights": 3} | SCALED,
-    ", scaled rows as they are": {"row_norm": 2.0} | SCALED,
-    ", scaled weights": WEIGHTED | SCALED,
-    ", scaled people": GROUPED | SCALED,
-    ", scaled, far from 0": SCALED,
-    ", scaled short list, far from 0": {"max_weights": 3} | SCALED,
-    ", scaled people, far from 0": GROUPED | SCALED,
-}
-# So many records that their classes differ by more than the noise of their counts.
-BALANCED_ROWS = 300
-BALANCED = {
-    "": {},
-    ", short list": {"max_weights": 3},
-    ", no intercept": {"fit_intercept": False},
-    ", weights": WEIGHTED,
-    ", people": GROUPED,
-    ", prior": {"prior": "plain"},
-}
-VERTICES = {
-    "": {},
-    ", weights": WEIGHTED,
-    ", people": GROUPED,
-    ", drawn": DRAWN,
-    ", drawn with weights": WEIGHTED | DRAWN,
-    ", drawn of people": GROUPED | DRAWN,
-    ", prior": {"prior": "plain"},
-    ", prior, drawn": {"prior": "hostile"} | DRAWN,
-    ", prior, drawn with weights": {"prior": "plain"} | WEIGHTED | DRAWN,
-}
-SCALED_VERTICES = {
-    ", scaled refit": {"epsilon": 60.0, "max_weights": 4},
-    ", scaled, far from 0": SCALED,
-}
-LOOPS = {
-    "": RADIUS,
-    ", weights": WEIGHTED | RADIUS,
-    ", people": GROUPED | RADIUS,
-    ", N public": {"n_records": 19} | RADIUS,
-    ", N public, no intercept": {"n_records": 19, "fit_intercept": False} | RADIUS,
-}
-ESTIMATORS = {
-    "logistic": (DPLogisticRegression, 2, GRADIENTS),
-    "three classes": (DPLogisticRegression, 3, GRADIENTS),
-    "labels": (DPLogisticRegression, 4, GRADIENTS),
-    "linear": (DPLinearRegression, 0, GRADIENTS),
-    "lasso": (DPLassoClassifier, 2, VERTICES),
-    "lasso, three classes": (DPLassoClassifier, 3, VERTICES),
-    "lasso, numbers": (DPLasso, 0, VERTICES),
-    "frank-wolfe": (DPFrankWolfeClassifier, 2, LOOPS),
-    "frank-wolfe, three classes": (DPFrankWolfeClassifier, 3, LOOPS),
-}
-
-
-SCALED_ALSO = {DPLogisticRegression: SCALED_GRADIENTS, DPLinearRegression: SCALED_GRADIENTS}
-SCALED_ALSO |= {DPLassoClassifier: SCALED_VERTICES, DPLasso: SCALED_VERTICES}
 # Of one variant, and of the ways in which records are more than rows.
 PLAINLY = {"": {}, ", weights": WEIGHTED, ", people": GROUPED}
-IN_MEMORY = "csr", "csc", "dense"
-IN_ONE_PROCESS = *IN_MEMORY, "store"
+NO_INTERCEPT = {", no intercept": {"fit_intercept": False}}
+DIRECTIONS, SCALED = {"public_rows": True}, {"epsilon": 100.0}
+INTERVALS = {"row_norm": 2.0, "infer": "all"}
+BALANCED = {"class_weight": "balanced", "epsilon": 60.0}
+# So many records that energies of the columns pay, and scale them; and that classes differ by more
+# than the noise of their counts.
+SCALED_ROWS, BALANCED_ROWS = 2800, 300
 
 
-def case_of(work, n_classes, options, forms=tuple(FORMS), used=None, **given):
-    """Return the case of a fit by options, which say whether it uses weights or people.
+@dataclass(frozen=True)
+class Group:
+    """Cases of several families: each by every line of a table of options, named as the line is.
 
-    `used`: the forms where it does; None for those that `forms` has of csr, dense and partitions.
+    `name`: has the name of the family in the place of braces.
+    `common`: options of all of them.
     """
-    uses = ("weights",) * ("sample_weight" in options)
-    uses += ("people",) * ("rows_per_person" in options)
-    if uses:
-        forms = used or [form for form in ("csr", "dense", "partitions") if form in forms]
-    return Case(partial(*work, options), n_classes, uses, forms=tuple(forms), **given)
 
+    families: tuple[str, ...]
+    name: str
+    table: dict[str, dict[str, Any]]
+    common: dict[str, Any] = field(default_factory=dict)
+    plan: str = "drawn"
+    schema: Schema | None = None
 
-def _cases():
-    for family, (kind, classes, table) in ESTIMATORS.items():
-        known = {"many_labels": family == "labels"}
-        known |= {"forms": IN_ONE_PROCESS} if kind is DPFrankWolfeClassifier else {}
-        for name, options in table.items():
-            case = case_of((_fit, kind, classes), classes, options, **known)
-            yield f"{family}{name}", replace(case, draws="epsilon" in options)
-        for name, options in SCALED_ALSO.get(kind, {}).items():
-            case = case_of((_fit, kind, classes), classes, options, **known)
+    def cases(self) -> Iterator[tuple[str, Case]]:
+        """Name the cases."""
+        for family, (name, options) in product(self.families, self.table.items()):
+            yield self._case(self.name.format(family) + name, family, self.common | options)
+
+    def _case(self, name: str, family: str, options: dict[str, Any]) -> tuple[str, Case]:
+        kind, n_classes = FAMILIES[family]
+        uses = ("weights",) * ("sample_weight" in options)
+        uses += ("people",) * ("rows_per_person" in options)
+        forms, n_rows = FORMS, N_ROWS
+        if self.schema is not None:
+            forms = "csr", "csc", "partitions"
+        elif kind is DPFrankWolfeClassifier or "public_rows" in options:
+            forms = IN_ONE_PROCESS
+        if uses and self.schema is None:
+            forms = tuple(form for form in forms if form not in ("csc", "store"))
+        if "scaled" in name:
             # Two rows of a person move energies twice as far; a refit has a part of the budget.
-            n_rows = SCALED_ROWS * (2 if case.uses or "refit" in name else 1)
-            yield f"{family}{name}", replace(case, n_rows=n_rows, far="far" in name)
-    for family in ("logistic", "linear"):
-        kind, classes, _ = ESTIMATORS[family]
-        for name, options in WITH_INTERVALS.items():
-            case = case_of((_fit, kind, classes), classes, options | INTERVALS)
-            yield f"{family}, intervals{name}", case
-    lassos = ("lasso", "lasso, three classes", "lasso, numbers")
-    for family in ("logistic", "three classes", "labels", "linear", *lassos):
-        kind, classes, _ = ESTIMATORS[family]
-        for name, options in WITH_DIRECTIONS.items():
-            case = case_of((_fit, kind, classes), classes, options, IN_ONE_PROCESS)
-            yield f"{family}, public rows{name}", replace(case, many_labels=family == "labels")
-    for name, options in WITH_INTERVALS.items():
-        case = case_of((_fit, DPLinearRegression, 0), 0, options | NAMED, IN_ONE_PROCESS)
-        yield f"linear, named columns{name}", case
-    own = {"prior": "plain", "max_weights": 3} | SCALED
-    case = case_of((_fit, DPLogisticRegression, 2), 2, own, n_rows=SCALED_ROWS)
-    yield "logistic, scaled prior of a short list", case
-    for kind, classes in ((DPLassoClassifier, 2), (DPLassoClassifier, 3), (DPLasso, 0)):
-        for name, options in PLAINLY.items():
-            few, work = ("csr", "dense"), (_kept, kind, classes)
-            family = f"lasso of {classes} classes that keeps columns"
-            forms = few if classes == 3 else tuple(FORMS)
-            yield f"{family}{name}", case_of(work, classes, options, forms, few)
-            yield f"{family}, public rows{name}", case_of(work, classes, options | DIRECTIONS, few)
-    for kind, classes in ((DPLogisticRegression, 2), (DPLinearRegression, 0)):
-        forms = "csr", "csc"
-        for name, options in (("", {"epsilon": 0.05}), (", people", GROUPED | {"epsilon": 0.1})):
-            case = case_of((_of_schema, LEVELS, kind, classes), classes, options, forms, forms)
-            yield f"levels of {classes} classes{name}", case
-        case = case_of((_of_schema, WORDS, kind, classes), classes, INTERVALS, forms)
-        yield f"references of {classes} classes", case
-    own = {"class_weight": [1.0, 0.3], "n_iter": 5, "epsilon": 5.0}
-    case = case_of((_fit, DPFrankWolfeClassifier, 2), 2, own, IN_MEMORY, draws=True)
-    yield "frank-wolfe, class weights", case
-    for family, own in (("logistic", [0.3, 7.0]), ("three classes", [2.0, 1e-300, 1e300])):
-        kind, classes, _ = ESTIMATORS[family]
-        work = _fit, kind, classes
-        yield f"{family}, class weights", case_of(work, classes, {"class_weight": own})
-        for name, options in BALANCED.items():
-            options = {"class_weight": "balanced", "epsilon": 60.0} | options
-            yield f"{family}, balanced{name}", case_of(work, classes, options, n_rows=BALANCED_ROWS)
-    own = {"solver": "standard", "n_iter": 6, "l1_radius": 9.0}
-    case = case_of((_fit, DPFrankWolfeClassifier, 2), 2, own, IN_MEMORY, draws=True)
-    yield "frank-wolfe, Algorithm 1", case
+            n_rows = SCALED_ROWS * (2 if uses or "refit" in name else 1)
+        elif "balanced" in name:
+            n_rows = BALANCED_ROWS
+        return name, Case(
+            partial(_fit, family, self.plan, self.schema, options),
+            n_classes,
+            uses,
+            draws="drawn" in name or kind is DPFrankWolfeClassifier,
+            forms=forms,
+            n_rows=n_rows,
+            many_labels=family == "labels",
+            far="far" in name,
+        )
+
+
+GROUPS = (
+    Group(
+        GRADIENTS,
+        "{}",
+        PLAINLY
+        | NO_INTERCEPT
+        | {
+            ", short list": {"max_weights": 3},
+            ", rows as they are": {"row_norm": 2.0},
+            ", prior": {"prior": "huge"},
+            ", prior of a short list": PRIOR | {"max_weights": 3} | WEIGHTED,
+        },
+    ),
+    Group(
+        GRADIENTS,
+        "{}, scaled",
+        PLAINLY
+        | {
+            " short list": {"max_weights": 3},
+            " rows as they are": {"row_norm": 2.0},
+            ", far from 0": {},
+            " short list, far from 0": {"max_weights": 3},
+            " people, far from 0": GROUPED,
+        },
+        SCALED,
+    ),
+    Group(
+        ("logistic",), "{}, scaled prior", {" of a short list": PRIOR | {"max_weights": 3}}, SCALED
+    ),
+    Group(("logistic", "linear"), "{}, intervals", PLAINLY | NO_INTERCEPT, INTERVALS),
+    Group(
+        ("linear",),
+        "{}, named columns",
+        PLAINLY | NO_INTERCEPT,
+        INTERVALS | DIRECTIONS | {"infer": [0, 3]},
+    ),
+    Group(
+        (*GRADIENTS, *LASSOS),
+        "{}, public rows",
+        PLAINLY | {" and a short list": {"max_weights": 3}, " and a prior": {"prior": "huge"}},
+        DIRECTIONS,
+    ),
+    Group(
+        LASSOS,
+        "{}",
+        PLAINLY | {", prior": PRIOR, ", scaled refit": {"epsilon": 60.0, "max_weights": 4}},
+    ),
+    Group(
+        LASSOS,
+        "{}, drawn",
+        PLAINLY | {", prior": {"prior": "huge"}, ", prior and weights": PRIOR | WEIGHTED},
+        DRAWN,
+    ),
+    Group(LASSOS, "{}, scaled, far from 0", {"": {}}, SCALED),
+    Group(LASSOS, "columns kept: {}", PLAINLY, plan="kept"),
+    Group(LASSOS, "columns kept: {}, public rows", PLAINLY, DIRECTIONS, plan="kept"),
+    Group(
+        LOOPS,
+        "{}",
+        PLAINLY
+        | {
+            ", N public": {"n_records": 19},
+            ", N public, no intercept": {"n_records": 19, "fit_intercept": False},
+        },
+        RADIUS,
+    ),
+    Group(
+        LOOPS[:1],
+        "{}",
+        {
+            ", class weights": {"class_weight": [1.0, 0.3], "n_iter": 5, "epsilon": 5.0},
+            ", Algorithm 1": {"solver": "standard", "n_iter": 6, "l1_radius": 9.0},
+        },
+    ),
+    Group(("logistic",), "{}, class weights", {"": {"class_weight": [0.3, 7.0]}}),
+    Group(("three classes",), "{}, class weights", {"": {"class_weight": [2.0, 1e-300, 1e300]}}),
+    Group(
+        ("logistic", "three classes"),
+        "{}, balanced",
+        PLAINLY | NO_INTERCEPT | {", short list": {"max_weights": 3}, ", prior": PRIOR},
+        BALANCED,
+    ),
+    Group(
+        ("logistic", "linear"),
+        "levels: {}",
+        {"": {"epsilon": 0.05}, ", people": GROUPED | {"epsilon": 0.1}},
+        schema=LEVELS,
+    ),
+    Group(("logistic", "linear"), "references: {}", {"": {}}, INTERVALS, schema=WORDS),
+    Group(
+        ("logistic", "three classes", "linear"),
+        "pairs: {}",
+        PLAINLY,
+        {"epsilon": 5.0},
+        schema=PAIRS,
+    ),
+)
+
+
+def _cases() -> Iterator[tuple[str, Case]]:
+    for group in GROUPS:
+        yield from group.cases()
     for metric, one in METRICS.items():
         for kind in one.kinds:
-            work, many = partial(_score, metric, kind, (1.0,)), kind == MANY_LABELS
-            case = Case(work, SCORED[kind], forms=IN_MEMORY, many_labels=many)
-            yield f"score, {metric} of {kind}", case
+            known = {"forms": IN_MEMORY, "many_labels": kind == MANY_LABELS}
+            work = partial(_score, metric, kind)
+            yield f"score, {metric} of {kind}", Case(partial(work, (1,)), N_CLASSES[kind], **known)
             if metric in COMPARING:
-                work = partial(_score, metric, kind, (1.0, 0.01))
-                yield f"comparison, {metric} of {kind}", replace(case, work=work)
+                compared = Case(partial(work, (1, 2)), N_CLASSES[kind], **known)
+                yield f"comparison, {metric} of {kind}", compared
     given = DPLogisticRegression, {"max_weights": [None, 4]}
     yield "search", Case(partial(_search, *given, [0, 1]), forms=IN_MEMORY)
     case = Case(partial(_search, *given, None), 4, forms=IN_MEMORY, many_labels=True)
     yield "search of labels", case
     given = DPLassoClassifier, {"max_weights": [2, 5]}
     yield "search of a lasso", Case(partial(_search, *given, [0, 1]), forms=IN_MEMORY)
-    targets = ((DPLogisticRegression, 2), (DPLogisticRegression, 3), (DPLinearRegression, 0))
-    for (kind, classes), (name, options) in product(targets, PLAINLY.items()):
-        options, forms = {"epsilon": 5.0} | options, ("csr", "csc", "partitions")
-        case = case_of((_of_pairs, kind, classes), classes, options, forms, forms[:2])
-        yield f"pairs of {classes} classes{name}", case
 
 
 CASES = dict(_cases())
 
 
-def _hostile_row(rng: np.random.Generator, dtype: Any) -> tuple[Any, Any]:
-    """Return the columns and entries of a record that somebody might choose."""
-    numbers = FLOATS if dtype == np.float64 else SINGLES
-    known = list(hostile_records(dtype).values())
-    kind = rng.integers(4)
-    if kind == 0:
-        entries = known[rng.integers(len(known))]
-        columns = np.flatnonzero(entries)
-        return columns.astype(np.int32), entries[columns]
-    size = int(rng.integers(0, 2 * N_COLUMNS)) if kind > 1 else int(rng.integers(1, 3))
-    # Columns more than once, in any order: their entries are added up, whatever they come to.
-    columns = rng.integers(0, N_COLUMNS, size).astype(np.int32)
-    if rng.integers(2):
-        columns.sort()
-    if kind == 3:
-        return columns, np.full(size, rng.choice(numbers))
-    return columns, rng.choice(numbers, size)
-
-
-def _targets(rng: np.random.Generator, case: Case, size: int) -> NDArray[Any]:
-    if case.many_labels:
-        return rng.integers(0, 2, (size, case.n_classes))
-    if case.n_classes:
-        return rng.integers(0, case.n_classes, size)
-    return np.where(rng.random(size) < 0.5, rng.uniform(-2.0, 4.0, size), rng.choice(FLOATS, size))
-
-
-def draw_pair(rng, case, relation, *, single=False):
+def draw_pair(rng, case, relation):
     """Draw neighbours: one record, or all of one person, more, exchanged or of other labels."""
-    dtype = np.float32 if single else np.float64
+    dtype = np.float32 if rng.integers(2) else np.float64
     n_rows = case.n_rows
+    targets = partial(targets_of, case.n_classes, rng, many_labels=case.many_labels)
     # Of entries that are all 1, too: those of the one record may then be the only others.
     kind = "binary" if n_rows > N_ROWS and rng.integers(2) else "mixed"
     X, _ = common_records(kind, seed=int(rng.integers(5)), dtype=np.float64)
     X[:, :4] += [40.0, -9.0, 700.0, 40.0] if case.far else 0.0
-    base = [(np.flatnonzero(row).astype(np.int32), row[row != 0.0]) for row in X]
+    base = [(np.flatnonzero(row), row[row != 0.0]) for row in X]
     if rng.integers(2):
         base[::3] = [in_parts(*row) for row in base[::3]]
-    y = _targets(rng, case, n_rows)
+    y = targets(n_rows)
     if case.n_classes and not case.many_labels:
         y[: case.n_classes] = np.arange(case.n_classes)
     people = [PEOPLE[k] for k in rng.integers(0, 8, N_ROWS)]
     shared = Records(
         tuple(base[k % N_ROWS] for k in range(n_rows)),
         y,
-        people=people + [1000 + k // 2 for k in range(n_rows - N_ROWS)],
+        dtype,
+        people=(*people, *(1000 + k // 2 for k in range(n_rows - N_ROWS))),
         weights=np.where(rng.random(n_rows) < 0.2, 0.0, rng.uniform(0.0, 2.0, n_rows)),
+        parts=(0, N_ROWS // 2),
     )
 
     def own() -> Records:
         size = int(rng.integers(1, 5)) if "people" in case.uses else 1
+        kinds = rng.choice(STORAGE, size), rng.choice(OWN_NUMBERS, size)
         return Records(
-            tuple(_hostile_row(rng, dtype) for _ in range(size)),
-            _targets(rng, case, size),
-            people=[PEOPLE[8]] * size,
+            tuple(row(rng, *names, dtype) for names in zip(*kinds, strict=True)),
+            targets(size),
+            people=(PEOPLE[8],) * size,
             weights=rng.choice([0.0, 5.0, 1e3, 1e308, 5e-324, 1.9], size),
         )
 
@@ -468,40 +359,28 @@ def draw_pair(rng, case, relation, *, single=False):
     rows = own()
     more = _joined(shared, rows)
     if relation == "label":
-        other = replace(rows, y=_targets(rng, case, len(rows.y)))
-        return _joined(shared, other), more
+        return _joined(shared, replace(rows, y=targets(len(rows.y)))), more
     return (shared, more) if relation == "add-remove" else (_joined(shared, own()), more)
 
 
 def _joined(one: Records, other: Records) -> Records:
-    return Records(
-        (*one.rows, *other.rows),
-        np.concatenate([one.y, other.y]),
-        people=one.people + other.people,
+    return replace(
+        one,
+        rows=(*one.rows, *other.rows),
+        y=np.concatenate([one.y, other.y]),
+        people=(*one.people, *other.people),
         weights=np.concatenate([one.weights, other.weights]),
     )
 
 
-def compare_pair(case, relation, form, pair, *, single=False):
+def compare_pair(case, relation, form, pair):
     """Run a case on a pair by the recorder."""
+    given = {name: None for name in ("weights", "people") if name not in case.uses}
 
     def work(records):
-        dtype = np.float32 if single else np.float64
-        X, y = FORMS[form](matrix(replace(records, dtype=dtype)), records.y)
-        given = {}
-        if "weights" in case.uses:
-            given["sample_weight"] = records.weights
-        if "people" in case.uses:
-            given["groups"] = records.people
-        if form == "partitions":
-            given = {name: _halves(some) for name, some in given.items()}
-            if "people" in case.uses:
-                # Of each part by itself: signed numbers in one, unsigned ones in the other.
-                halves = _halves(records.people)
-                kinds = [np.uint64 if max(half) >= 2**63 else np.int64 for half in halves]
-                given["groups"] = list(map(np.array, halves, kinds))
-            given["engine"] = InProcessEngine()
-        return case.work(relation, X, y, given)
+        with tempfile.TemporaryDirectory() as folder:
+            used = replace(records, **given)
+            return case.work(relation, *given_to_fit(form, used, Path(folder), InProcessEngine()))
 
     return compare(work, *pair)
 
@@ -563,9 +442,8 @@ def run(number: int, cases: dict[str, Case], seed: int = 0) -> Found:
                 RELATIONS[(place + k) % 3],
                 case.forms[(place // 3 + k) % len(case.forms)],
             )
-            single = bool(rng.integers(2))
-            pair = draw_pair(rng, case, relation, single=single)
-            comparison = compare_pair(case, relation, form, pair, single=single)
+            pair = draw_pair(rng, case, relation)
+            comparison = compare_pair(case, relation, form, pair)
             for violation in found.add(comparison)[:3]:
                 print(f"{name}, {relation}, {form}, pair {k}: {violation}", file=sys.stderr)
     return found

@@ -12,7 +12,7 @@ from dplasso.gradient_descent import schedule
 from dplasso.phases import descend
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.exponential_mechanism import paper_mechanism
-from recorded_fits import short_runs
+from small_fits import short_runs
 
 
 def test_what_claims_nothing_or_was_not_audited_has_no_report():

@@ -9,7 +9,7 @@ import dplasso
 from cli.conftest import done, found, said
 from dplasso.audit import run_audits
 from dplasso.cli import demo
-from recorded_fits import short_runs
+from small_fits import short_runs
 
 QUICK = ("--runs", "100")
 

@@ -12,7 +12,7 @@ import pytest
 from cli.conftest import charged_to, done, new_ledger, refused, run_command
 from dplasso import load
 from dplasso.checkpoint import read_checkpoint
-from recorded_fits import short_runs
+from small_fits import short_runs
 
 METHODS = {
     "logistic": ("--method", "logistic"),

@@ -16,7 +16,7 @@ from estimators.kinds import (
     sort_of,
 )
 from neighbours import INPUT_KINDS, common_records, explicit
-from recorded_fits import short_runs
+from small_fits import short_runs
 
 INF = float("inf")
 VERTICES = {"n_iter": 12, "feature_bound": 1.2}

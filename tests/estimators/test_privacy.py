@@ -20,7 +20,7 @@ from sklearn.base import clone
 from dplasso import DPFrankWolfeClassifier, DPLogisticRegression, PrivacyLeakWarning, PrivateSearch
 from estimators.kinds import CLASSIFIERS, SORTS, each_kind, each_sort, few, fitted, make, numbers
 from estimators.workers import drawn, drawn_by_default, noise_data
-from recorded_fits import short_runs
+from small_fits import short_runs
 
 INF = float("inf")
 COMMON = {"coef_", "intercept_", "n_iter_", "model_", "n_features_in_", "privacy_"}

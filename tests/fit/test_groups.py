@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dplasso import DataError, DPLogisticRegression
 from dplasso.cluster import InProcessEngine
-from recorded_fits import short_runs
+from small_fits import short_runs
 
 
 def entering(groups, limit=1, parts=None, n_rows=None):

@@ -16,8 +16,8 @@ from dplasso import (
     DPLogisticRegression,
 )
 from neighbours import N_COLUMNS, common_records
-from recorded_fits import short_runs
 from recorder import compare
+from small_fits import short_runs
 
 
 def test_an_unsorted_row_leaves_the_others_as_they_are():

@@ -20,7 +20,7 @@ from dplasso.fit import run
 from dplasso.ledger import create_ledger
 from dplasso.phases import count
 from fit.cases import fitted, records
-from recorded_fits import short_runs
+from small_fits import short_runs
 
 X = random_array((300, 900), density=0.02, rng=np.random.default_rng(0), format="csr")
 Y = np.arange(300) % 4

@@ -11,8 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dplasso import DPLinearRegression, DPLogisticRegression, ModelFileError, PublicEncoder, load
-from recorded_fits import short_runs
 from schemas import Categories, Schema
+from small_fits import short_runs
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.normal(size=(60, 4)), columns=list("abcd"))

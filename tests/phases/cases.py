@@ -37,7 +37,7 @@ from dplasso.privacy import release as door_module
 from dplasso.privacy.randomness import random_stream
 from dplasso.privacy.release import Door
 from dplasso.runtime.threads import ONE_THREAD
-from recorded_fits import short_runs
+from small_fits import short_runs
 
 N_ROWS, N_COLUMNS = 90, 30
 PRIOR = np.linspace(-2.0, 2.0, N_COLUMNS)

@@ -21,7 +21,7 @@ from dplasso.runtime.threads import ONE_THREAD
 from gradient_descent.cases import designs
 from gradient_descent.reference import factor
 from phases.cases import N_COLUMNS, N_ROWS, PLANS, Answers, Case, Notes, rows, walked
-from recorded_fits import short_runs
+from small_fits import short_runs
 
 ALARM = 1e-6
 

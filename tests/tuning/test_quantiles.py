@@ -22,6 +22,7 @@ from dplasso import (
     DPLassoClassifier,
     DPLinearRegression,
     DPLogisticRegression,
+    Ledger,
     LedgerError,
     PrivateSearch,
     PublicEncoder,
@@ -31,10 +32,10 @@ from dplasso import (
     write_store,
 )
 from dplasso.cluster import ThreadEngine
-from dplasso.ledger import Ledger, add_dataset, create_ledger
-from recorded_fits import short_runs
+from dplasso.ledger import add_dataset, create_ledger
 from recorder import compare
 from schemas import Bins, Categories, Schema, schema_of
+from small_fits import short_runs
 
 SCHEMA = Schema((Bins("age", (50.0,)), Bins("income", (1.0,)), Categories("ward", ("a", "b"))))
 BOUNDS = {"age": (0, 100), "income": (0, 1e6)}

@@ -25,7 +25,7 @@ from dplasso import (
     write_store,
 )
 from dplasso.ledger import create_ledger
-from recorded_fits import short_runs
+from small_fits import short_runs
 
 RNG = np.random.default_rng(0)
 X = RNG.random((2000, 1))

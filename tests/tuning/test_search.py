@@ -32,7 +32,7 @@ from dplasso import (
     write_store,
 )
 from dplasso.ledger import UNITS, create_ledger
-from recorded_fits import short_runs
+from small_fits import short_runs
 
 # Chance that a right search fails a test here.
 ALARM = 1e-6
