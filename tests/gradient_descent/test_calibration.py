@@ -194,12 +194,6 @@ def test_rounded_margins_are_near_and_at_most_a_thousand(margin, n_parts):
         assert abs(points.parts[0, 0, 0] - margin) <= 2.0 ** -(bits + 1) * (abs(margin) + 2.0**-6)
 
 
-def test_a_record_without_weight_does_not_count():
-    given = [[[3.0], [1.0]]], [1], [1.0, 1.0, 0.0]
-    for weight in (0.0, -1.0, math.nan):
-        assert sums(Logistic(C), *given, np.array([weight])) == [0, 0, 0]
-
-
 def slopes_found(parts, y, loss, *, mu=200.0, seed=0, begin=None):
     return find_slopes(
         Margins(parts, loss, targets_of(y), ONE_THREAD, LONGEST),

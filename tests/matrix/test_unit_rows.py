@@ -1,16 +1,15 @@
-"""No record is longer than 1, whatever its entries; margins start at public weights."""
+"""Columns and margins of unit rows, and where margins start, against plain numpy.
 
-from fractions import Fraction
+That no row is longer than 1 is tested by the sums (`gradient_descent/test_sums.py`).
+"""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.orientations import transpose
-from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, Scaling, constant_entry
+from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel, StartingRows, useful_slope
 from dplasso.matrix.unit_rows import (
     by_rows,
@@ -20,64 +19,7 @@ from dplasso.matrix.unit_rows import (
     unit_row_margins,
 )
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
-from gradient_descent.cases import HOSTILE, records
-
-SINGLES = st.floats(allow_nan=False, allow_infinity=False, width=32)
-
-
-@st.composite
-def any_row(draw):
-    single = draw(st.booleans())
-    numbers = SINGLES if single else HOSTILE
-    row = draw(st.lists(numbers, min_size=1, max_size=30))
-    return np.array([row], dtype=np.float32 if single else np.float64)
-
-
-def squared_length(row, scale, constant, scale_exponents):
-    """Return the exact square of the length that the gradients see."""
-    entries = [
-        Fraction(float(v)) * Fraction(scale) / 2 ** int(b)
-        for v, b in zip(row, scale_exponents, strict=True)
-    ]
-    return sum(e * e for e in entries) + Fraction(constant_entry(constant)) ** 2
-
-
-# How often columns are halved: for each in turn, and again for more of them.
-HALVINGS = st.just([0]) | st.lists(st.integers(0, MOST_SCALE_EXPONENT), min_size=1, max_size=30)
-
-
-@given(
-    any_row(),
-    st.sampled_from([0.0, 0.1, 0.99]),
-    st.sampled_from([None, 1e-3, 1.0, 1e10]),
-    HALVINGS,
-)
-@example(np.full((1, 30), 1.7e308), 0.1, None, [0])
-@example(np.full((1, 30), 1.7e308), 0.1, None, [40, 0])
-@example(np.full((1, 30), 1.0), 0.1, None, [40])
-@example(np.array([[5e-324]]), 0.0, None, [1])
-@example(np.array([[1e-290, 1e-290]]), 0.0, None, [0])
-@example(np.array([[1e-280, 1.7e308]]), 0.0, None, [0, 40])
-@example(np.full((1, 20), 1.7e308), 0.0, 1e308, [0])
-@example(np.zeros((1, 3)), 0.1, None, [3])
-def test_no_row_is_longer_than_one(X, constant, norm_bound, scale_exponents):
-    rows = by_rows(sp.csr_array(X), 1)
-    own = np.resize(np.array(scale_exponents, dtype=np.int8), X.shape[1])
-    scale = row_factors(rows, constant, norm_bound, ONE_THREAD, own)
-    assert np.isfinite(scale).all()
-    squared = squared_length(X[0], scale[0], constant, own)
-    assert squared <= 1
-    largest = float(np.abs(X[0] * 0.5**own).max())
-    if norm_bound is None and largest >= 1e-290:
-        assert squared >= (1 - Fraction(2**-28)) ** 2
-    if not own.any():
-        assert scale == row_factors(rows, constant, norm_bound, ONE_THREAD)
-
-
-def test_a_row_with_nan_counts_as_empty():
-    """It is refused in a matrix, but the file of a store may change while a fit reads it."""
-    rows = by_rows(sp.csr_array([[np.nan, 9.0, 9.0]]), 1)
-    assert row_factors(rows, 0.1, 2.0, ONE_THREAD).tolist() == [0.0]
+from gradient_descent.cases import records
 
 
 @pytest.mark.parametrize("value", [None, 1.0, 3.0])
