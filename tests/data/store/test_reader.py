@@ -87,24 +87,6 @@ def test_wide_column_numbers_are_kept(tmp_path, monkeypatch):
     assert_holds(store, X, labels_of(X))
 
 
-@pytest.mark.parametrize(
-    "y",
-    [
-        np.array([0, 1] * 5),
-        np.array([True, False] * 5),
-        np.array([1.5, -1] * 5),
-        np.array(["spam", "ham"] * 5),
-        np.array(["spam", "ham"] * 5, dtype=object),
-        np.array(["", "é"] * 5),
-    ],
-)
-def test_labels_come_back_as_they_were(tmp_path, y):
-    X = random_matrix(10, 20, 0.2)
-    store = write_blocks(block_source(X, y, step=3), tmp_path / "s")
-    assert store.y.dtype.kind == ("U" if y.dtype.kind == "O" else y.dtype.kind)
-    assert store.y.tolist() == y.tolist()
-
-
 def test_labels_of_two_number_types_meet(tmp_path):
     source = block_source(random_matrix(2, 20, 0.2), np.zeros(2))
     (block,) = source.blocks(1)
