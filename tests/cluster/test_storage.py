@@ -12,9 +12,8 @@ from fsspec.implementations.memory import MemoryFile
 from sklearn.base import clone
 
 from cluster.cases import MODELS, Killer, Watched, cut, records, released
-from dplasso import write_store
+from dplasso import DataError, StoreError, write_store
 from dplasso.cluster import InProcessEngine, ThreadEngine, storage
-from dplasso.errors import DataError, StoreError
 
 
 @pytest.fixture

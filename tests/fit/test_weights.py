@@ -10,8 +10,7 @@ import sklearn
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
-from dplasso import DPFrankWolfeClassifier, DPLogisticRegression, write_store
-from dplasso.errors import DataError
+from dplasso import DataError, DPFrankWolfeClassifier, DPLogisticRegression, write_store
 from dplasso.privacy import wording
 from estimators.kinds import REGRESSIONS, each_kind, make, numbers
 from fit.cases import records

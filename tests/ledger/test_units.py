@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso import BudgetError
+from dplasso import BudgetError, Ledger
 from dplasso.ledger import (
     UNITS,
-    Ledger,
     add_dataset,
     affords,
     charge_of,
