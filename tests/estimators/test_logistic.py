@@ -90,13 +90,14 @@ def test_a_cut_keeps_columns_in_other_units():
     assert short.coef_.indices.tolist() == [0, 150, 300]
 
 
-def test_few_centred_columns_keep_their_lengths():
+@pytest.mark.parametrize("max_weights", [1, None])
+def test_centred_columns_keep_their_lengths(max_weights):
     rng = np.random.default_rng(3)
     X = 20.0 + rng.normal(size=(4000, 3))
     y = 2.0 * (X[:, 0] - 20.0) + rng.logistic(size=4000) > 0.0
-    fitted = model(epsilon=3.0, max_weights=1, classes=[False, True]).fit(X, y)
+    fitted = model(epsilon=3.0, max_weights=max_weights, classes=[False, True]).fit(X, y)
     margins = fitted.decision_function([[20.5, 20.0, 20.0], [21.5, 20.0, 20.0]])
-    # A unit row of one column has the sign of its entry alone.
+    # A unit row with one entry has its sign alone.
     assert margins[1] > 2.0 * margins[0] > 0.0
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LinearRegression
 
 from estimators.kinds import each_regression, few, make, numbers
 
@@ -20,7 +21,7 @@ def fitted(kind, data, *epsilon, random_state=0, **options):
 @each_regression
 def test_it_learns(kind, data):
     model = fitted(kind, data, INF)
-    assert model.score(*data) > 0.95
+    assert model.score(*data) > LinearRegression().fit(*data).score(*data) - 0.01 > 0.9
     assert not hasattr(model, "classes_")
     # Deterministic by the seed; epsilon is generous, for so few records.
     X, y = few("linear", 4000)

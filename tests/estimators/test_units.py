@@ -54,6 +54,8 @@ def test_a_regression_keeps_the_lengths_of_centred_rows():
 def test_a_model_of_centred_columns_reads_rows_elsewhere_alike(tmp_path):
     """From a file, of a store, as scikit-learn and as ONNX; but it is no prior."""
     _, moved, margins = far(3_000)
+    # Rows that are mostly other columns have unit length, which scikit-learn can say.
+    moved = np.hstack([moved, np.random.default_rng(9).integers(0, 2, (3_000, 60))])
     model = DPLogisticRegression(3.0, classes=[0, 1], random_state=0).fit(moved, margins > 0)
     expected = model.decision_function(moved)
     save(model, tmp_path / "m.npz")
@@ -61,7 +63,7 @@ def test_a_model_of_centred_columns_reads_rows_elsewhere_alike(tmp_path):
     assert np.array_equal(load(tmp_path / "m.npz").decision_function(moved), expected)
     assert np.array_equal(model.decision_function(store), expected)
     moved[:5] *= 1e6
-    moved[5:10] *= -1e300
+    moved[5:10, :6] *= -1e300
     expected = model.decision_function(moved)
     assert model.to_sklearn().decision_function(moved) == pytest.approx(expected, abs=1e-5)
     run = onnxruntime.InferenceSession(model.to_onnx().SerializeToString()).run

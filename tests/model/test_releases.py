@@ -116,7 +116,10 @@ def weights_by_the_page(held, n_features):
     a = held.get("calibration-slope", 1.0) * (labels if labels.size else 1.0)
     shift = held.get("calibration-shift", 0.0)
     if "gradients-weights" in held:
-        constant, length = held["gradients-constant"], held.get("length-length", 1.0)
+        # Rows that keep their lengths are up to 2.5 times as long as their gradients.
+        longer = held.get("magnitudes-squares", NONE).any()
+        constant = held["gradients-constant"]
+        length = held.get("length-length", 0.4 if longer else 1.0)
         columns, found = held["gradients-columns"], a / length * held["gradients-weights"]
         weights = np.zeros((n_features, found.shape[1]))
         weights[columns if columns.size else slice(None)] = found

@@ -97,8 +97,8 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
         raise ValueError("scikit-learn has no linear model for many labels; use to_onnx() instead")
     if scaling and plain.norm_bound is not None:
         raise ParameterError(
-            "scikit-learn has no transformer that shortens only long rows, as `row_norm` or a list "
-            "of few columns needs it: use to_onnx(), or pass scaling=False and divide the rows by "
+            "scikit-learn has no transformer that shortens only long rows, as `row_norm` or "
+            "centred columns need it: use to_onnx(), or pass scaling=False and divide the rows by "
             f"max({plain.norm_bound:.9g}, their length) yourself"
         )
     # Clipping needs no selection of columns, because it treats all columns alike.

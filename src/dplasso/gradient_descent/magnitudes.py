@@ -45,8 +45,11 @@ HIDDEN = np.int8(127)
 _AS_FULL, _WITHIN, _FULL = 0.9, 4.0, 0.5
 # Means below this part of the size of a column stay.
 _FAR = 0.25
-# A row may be this much longer than the root mean square if rows keep their lengths.
-ROW_NORM = 1.2
+# If rows keep their lengths, this multiple of the root mean square bounds those of their gradients,
+# and rows may be so many times as long. Shorter gradients of many columns hide less in noise.
+ROW_NORM, LONGEST_ROW, _MANY_ROW_NORM = 1.2, 2.5, 0.85
+# Rows of many columns keep them where columns without zeros make up this part of their squares.
+_LARGEST_PART = 0.5
 # If no noise hides them, so few of a column's entries still say nothing.
 _RARE = 1e-4
 # Magnitudes whose counts are below this many standard deviations are not those of a column, and
@@ -150,6 +153,16 @@ def squares_of(
     means: NDArray[np.float64] = np.maximum(squares, least * units)
     means *= clear.sum() / n_records**2
     return means
+
+
+def squares_of_many(
+    squares: NDArray[np.float64], exponents: NDArray[np.int8], bounds: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the mean squares of many columns, for shorter gradients; none for unit rows."""
+    scaled = np.ldexp(squares, -2 * exponents.astype(np.int64))
+    if scaled[bounds > 0.0].sum() < _LARGEST_PART * scaled.sum():
+        return np.zeros(0)
+    return squares * (_MANY_ROW_NORM / ROW_NORM) ** 2
 
 
 def scales_of_sums(

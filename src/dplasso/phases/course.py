@@ -268,7 +268,7 @@ def influence(scaling: Scaling, course: Course, released: Released, budget: Budg
     share = next(entry.share for entry in released.entries if entry.release is descended)
     signal = budget.mu_of(share) / budget.moved_by(course.loss)
     labels_alone = not budget.moved_by_features(1.0)
-    is_unit_row = scaling.norm_bound is None and released.mix is None
+    is_unit_row = (scaling.norm_bound is None or released.keeps_lengths) and released.mix is None
     if labels_alone or not is_unit_row or signal * course.loss.residual_bound <= 1.0:
         return 0.0
     # Records that share columns shorten the path of all steps, as in ridge regression.

@@ -311,6 +311,9 @@ def _energies(
     """Release a statistic of the energies."""
     rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
     whole = scaling._replace(length=1.0)
+    if released.keeps_lengths and scaling.norm_bound is not None:
+        # Energies are those of rows of at most unit length.
+        whole = whole._replace(norm_bound=scaling.norm_bound * scaling.length)
     return fit.noisy(
         lambda unit: statistic(rows.energies(whole, unit, loads)),
         fit.budget.moved_by_features(1.0),
@@ -381,6 +384,8 @@ def curvature(descent: Descent, stage: int) -> Phase:
         loads = loads_of(released.kept_energies)
         totals = _energies(descent, fit, course, released, mu, loads=loads)
         largest = largest_eigenvalue(totals, course.n_records, descent.constant, loads)
-        return Curvature(min(course.weight, largest / released.length**2))
+        measured = released.last(RowLength)
+        shorter = 1.0 if measured is None else measured.length
+        return Curvature(min(course.weight, largest / shorter**2))
 
     return _phase(descent, part, make)

@@ -67,13 +67,11 @@ def _magnitudes(descent: Descent) -> Phase:
             sizes = np.where(sizes == by_magnitude.HIDDEN, before.sizes, sizes)
         bounds = by_magnitude.bounds_of(clear, deviation, course.n_records)
         squares = np.zeros(0)
-        if (
-            descent.keeps_lengths
-            and clear.any()
-            and (bounds.any() or released.last(Centred) is not None)
-        ):
+        if clear.any() and (bounds.any() or released.last(Centred) is not None):
             exponents = by_magnitude.scale_exponents_of(sizes)
             squares = by_magnitude.squares_of(clear, exponents, deviation, course.n_records)
+            if not descent.keeps_lengths:
+                squares = by_magnitude.squares_of_many(squares, exponents, bounds)
         return Magnitudes(sizes, bounds, squares)
 
     return course_phase(

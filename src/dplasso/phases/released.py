@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.gradient_descent.energies import scale_exponents_of, shrinking
-from dplasso.gradient_descent.magnitudes import ROW_NORM
+from dplasso.gradient_descent.magnitudes import LONGEST_ROW, ROW_NORM
 from dplasso.gradient_descent.schedule import TABLE_COLUMNS
 from dplasso.matrix.scaling import (
     MOST_SCALE_EXPONENT,
@@ -105,10 +105,19 @@ class Released:
         return Mix(mixed.n_directions, mixed.part)
 
     @property
+    def keeps_lengths(self) -> bool:
+        """Whether rows keep their lengths, up to `LONGEST_ROW` times their bound."""
+        measured = self.last(Magnitudes)
+        return measured is not None and bool(measured.squares.any())
+
+    @property
     def length(self) -> float:
         """How long rows are in the columns of the next gradients, as released."""
         row_length = self.last(RowLength)
-        return 1.0 if row_length is None else row_length.length
+        if row_length is not None:
+            return row_length.length
+        # Gradients of rows that are longer than 1 weigh less.
+        return 1.0 / LONGEST_ROW if self.keeps_lengths else 1.0
 
     @property
     def energies(self) -> NDArray[np.float32]:
@@ -131,7 +140,7 @@ class Released:
         if energies.size:
             # Noise may hide energies below the threshold.
             return np.sqrt(np.maximum(energies, 1.0)) * SCALES[scale_exponents_of(energies)]
-        if measured is None or not measured.squares.any():
+        if measured is None or not self.keeps_lengths:
             return np.zeros(0)
         sizes: NDArray[np.float64] = np.sqrt(self.kept(measured.squares))
         return sizes * SCALES[self.kept_exponents] if self.kept_exponents.size else sizes
@@ -164,9 +173,9 @@ class Released:
             # Entries of centred columns are clipped.
             bounds = self.kept(measured.bounds)
             limits = np.where((centres != 0.0) & (bounds > 0.0), bounds, UNLIMITED)
-        if not norm_bound and measured is not None and measured.squares.any():
+        if measured is not None and self.keeps_lengths:
             squares = measured.squares * SCALES[measured.exponents] ** 2
-            norm_bound = ROW_NORM * math.sqrt(float(self.kept(squares).sum()))
+            norm_bound = ROW_NORM * math.sqrt(float(self.kept(squares).sum())) * LONGEST_ROW
         if norm_bound is not None:
             norm_bound *= shrinking(self.energies if from_prior else self.kept_energies)
         around = scale_exponents_of(self.energies) if from_prior else NO_SCALE_EXPONENTS
