@@ -264,6 +264,10 @@ def as_arrow(values):
     return pytest.importorskip("pyarrow").table({"a": values})
 
 
+def in_lists(values):
+    return [[value] for value in values]
+
+
 def in_column(values):
     return np.array(values)[:, np.newaxis]
 
@@ -271,12 +275,13 @@ def in_column(values):
 @pytest.mark.parametrize(
     ("made", "categories", "others", "own"),
     [
-        (lambda values: [[value] for value in values], [0.5, 1.5, 3.0], [3, 0, 1], 0.5),
+        (in_lists, [0.5, 1.5, 3.0], [3, 0, 1], 0.5),
         (as_category, [0.5, 1.5, 3.0], [3, 0, 1], 0.5),
         (as_arrow, [0.5, 1.5, 3.0], [3, 0, 1], 0.5),
         (in_column, ["abc", "q", "xyz"], [b"q", b"ab", b"xy"], b"abc"),
+        (in_lists, ["abc", "q", "xyz"], [b"q", b"ab", b"xy"], b"abc"),
     ],
-    ids=["lists", "categories", "arrow", "bytes"],
+    ids=["lists", "categories", "arrow", "bytes", "lists of bytes"],
 )
 def test_the_type_of_a_record_changes_no_other_row(monkeypatch, made, categories, others, own):
     """An encoder converts its categories to the type of a column before it compares them."""

@@ -69,9 +69,11 @@ class FittedAnew(TransformerMixin, BaseEstimator):
 
 
 def _with_columns(X: Any, inputs: Any) -> Any:
+    # An encoder would cut its categories to the length of the longest bytes.
     if getattr(getattr(X, "dtype", None), "kind", "") == "S":
-        # An encoder would cut its categories to the length of the longest bytes.
         X = X.astype(str)
+    elif isinstance(X, list | tuple) and X and isinstance(X[0], list | tuple):
+        X = [[_text(value) for value in row] for row in X]
     if not isinstance(inputs, int | None) and hasattr(X, "columns"):
         if missing := [name for name in inputs if name not in X.columns]:
             raise DataError(f"the table has no column {missing[0]!r}, which the pipeline needs")
@@ -80,6 +82,10 @@ def _with_columns(X: Any, inputs: Any) -> Any:
     if count is not None and getattr(X, "ndim", 0) == 2 and X.shape[1] != count:
         raise DataError(f"X has {X.shape[1]:,} columns, but the pipeline needs {count:,}")
     return X
+
+
+def _text(value: Any) -> Any:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def row_steps_of(steps: Pipeline, model: str, n_features: int) -> RowSteps:
