@@ -21,12 +21,6 @@ from dplasso.privacy.wording import rounded_down as down
 
 # The delta of a fit by default.
 DELTA = 1e-6
-# Parameters with which a fit may cost a ledger more, by method: without a ledger and counts, the
-# eps0 of few steps may be epsilon over their number, and a list of all columns draws none.
-_DEAREST: dict[str, dict[str, Any]] = {
-    "frank-wolfe": {"fit_intercept": False, "n_records": 1},
-    "lasso": {"max_weights": 2**62},
-}
 
 
 @dataclass(frozen=True)
@@ -136,12 +130,14 @@ def spend(
     For fits and scores that were made before the ledger, or without it. A search costs more than a
     fit of its epsilon (docs/ledger.md). It cannot be undone.
     """
+    from dplasso.estimators.cost import DEAREST
+
     ledger = ledgers.Ledger(ledger_file, dataset, purpose)
     # A fit that was made elsewhere had the default delta and covered a row, unless options differ.
     defaults = epsilon, ledger.budget().neighbors, DELTA, 1
     charge = ledger.charge(fit.cost(*defaults))
-    if fit.method in _DEAREST:
-        other = ledger.charge(fit.cost(*defaults, **_DEAREST[fit.method]))
+    if fit.method in DEAREST:
+        other = ledger.charge(fit.cost(*defaults, **DEAREST[fit.method]))
         rho, draws = max(charge.rho, other.rho), max(charge.draw_delta, other.draw_delta)
         charge = replace(charge, rho=rho, draw_delta=draws)
     ledgers.finish(ledgers.reserve(ledger_file, dataset, charge))

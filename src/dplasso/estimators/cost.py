@@ -88,6 +88,14 @@ def estimator_of(
     return estimator
 
 
+# Parameters with which a fit may cost a ledger more, by method: without a ledger and counts, the
+# eps0 of few steps may be epsilon over their number, and a list of all columns draws none.
+DEAREST: dict[str, dict[str, Any]] = {
+    "frank-wolfe": {"fit_intercept": False, "n_records": 1},
+    "lasso": {"max_weights": 2**62},
+}
+
+
 def planned_fit(estimator: PrivateLinearModel, n_classes: int) -> tuple[Method, Task]:
     """Return the method and task of a fit without data; ValueError if they cannot be combined."""
     if n_classes < 2:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from dplasso.errors import ParameterError
-from dplasso.estimators.cost import estimator_of, planned_fit
+from dplasso.estimators.cost import DEAREST, estimator_of, planned_fit
 from dplasso.fit.method import MANY_COLUMNS
 from dplasso.ledger import UNITS, charge_of, new_budget, rho_limit
 from dplasso.privacy.budget import Budget
@@ -60,7 +60,8 @@ def plan_budget(
     metric = METRICS["mae" if is_regression else "accuracy"]
 
     def fit(part: float) -> Budget:
-        estimator = estimator_of(method, target_bounds, epsilon=part, **common)
+        own = common | DEAREST.get(method, {})
+        estimator = estimator_of(method, target_bounds, epsilon=part, **own)
         fitted, task = planned_fit(estimator, n_classes)
         return fitted.budget(task, MANY_COLUMNS // task.n_outputs)
 
