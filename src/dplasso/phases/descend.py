@@ -384,8 +384,6 @@ def curvature(descent: Descent, stage: int) -> Phase:
         loads = loads_of(released.kept_energies)
         totals = _energies(descent, fit, course, released, mu, loads=loads)
         largest = largest_eigenvalue(totals, course.n_records, descent.constant, loads)
-        measured = released.last(RowLength)
-        shorter = 1.0 if measured is None else measured.length
-        return Curvature(min(course.weight, largest / shorter**2))
+        return Curvature(min(course.weight, largest / released.row_length**2))
 
     return _phase(descent, part, make)

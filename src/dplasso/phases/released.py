@@ -111,13 +111,15 @@ class Released:
         return measured is not None and bool(measured.squares.any())
 
     @property
+    def row_length(self) -> float:
+        """How long rows are in the columns of the next gradients, as released; 1 from no prior."""
+        measured = self.last(RowLength)
+        return 1.0 if measured is None else measured.length
+
+    @property
     def length(self) -> float:
-        """How long rows are in the columns of the next gradients, as released."""
-        row_length = self.last(RowLength)
-        if row_length is not None:
-            return row_length.length
-        # Gradients of rows that are longer than 1 weigh less.
-        return 1.0 / LONGEST_ROW if self.keeps_lengths else 1.0
+        """What rows are divided by; those that are then longer than 1 weigh less."""
+        return 1.0 / LONGEST_ROW if self.keeps_lengths else self.row_length
 
     @property
     def energies(self) -> NDArray[np.float32]:
