@@ -33,6 +33,7 @@ from dplasso.estimators.record_wise import (
 )
 from dplasso.files.json_values import from_json, to_json
 from dplasso.fit.public_model import names_after
+from dplasso.fit.records import kind_of
 from dplasso.model import Model, read_model, write_model
 from dplasso.model.weights import Weights, weights_of
 
@@ -70,7 +71,7 @@ class FittedAnew(TransformerMixin, BaseEstimator):
 
 def _with_columns(X: Any, inputs: Any) -> Any:
     # An encoder would cut its categories to the length of the longest bytes.
-    if getattr(getattr(X, "dtype", None), "kind", "") == "S":
+    if kind_of(X) == "S":
         X = X.astype(str)
     elif isinstance(X, list | tuple) and X and isinstance(X[0], list | tuple):
         X = [[_text(value) for value in row] for row in X]

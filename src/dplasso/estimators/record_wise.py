@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from dplasso.data.store import Store
 from dplasso.encoding.encoder import PublicEncoder
 from dplasso.errors import DataError, is_ours, of_a_stranger
+from dplasso.fit.records import kind_of
 from dplasso.matrix.compressed import checked, without_duplicates
 
 _Declared = TypeVar("_Declared")
@@ -309,12 +310,12 @@ def in_double(X: Any, steps: Pipeline) -> Any:
         X = X.to_pandas()
     if isinstance(X, list | tuple):
         return _doubles(X)
-    if _kind(X) in "biuf":
+    if kind_of(X) in "biuf":
         return X.astype(np.float64)
     if hasattr(X, "with_columns"):
         return X.with_columns(column.cast(float) for column in X if column.dtype.is_numeric())
     if hasattr(X, "iloc") and hasattr(X, "dtypes"):
-        return X.astype({name: np.float64 for name in X.columns if _kind(X[name]) in "iuf"})
+        return X.astype({name: np.float64 for name in X.columns if kind_of(X[name]) in "iuf"})
     return X
 
 
@@ -323,13 +324,6 @@ def _doubles(values: Any) -> Any:
     if isinstance(values, list | tuple | np.ndarray):
         return [_doubles(value) for value in values]
     return float(values) if isinstance(values, Real | np.bool_) else values
-
-
-def _kind(values: Any) -> str:
-    dtype = getattr(values, "dtype", None)
-    # A categorical column has the type of its categories.
-    dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
-    return str(getattr(dtype, "kind", "O"))
 
 
 def last_step(model: Any, X: Any) -> tuple[Any, Any]:

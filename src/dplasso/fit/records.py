@@ -235,7 +235,15 @@ def _holds_times(X: Any) -> bool:
 
 def is_text(values: Any) -> bool:
     """Return whether an array holds texts, of which one may have made texts of all numbers."""
-    return getattr(getattr(values, "dtype", None), "kind", "") in ("U", "S")
+    return kind_of(values) in ("U", "S")
+
+
+def kind_of(values: Any) -> str:
+    """Return the letter that numpy has for the type of an array or a column; O if it has none."""
+    dtype = getattr(values, "dtype", None)
+    # A categorical column has the type of its categories.
+    dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
+    return str(getattr(dtype, "kind", "O"))
 
 
 def checked_weights(sample_weight: ArrayLike, n_rows: int, is_private: bool) -> NDArray[np.float64]:
